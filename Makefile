@@ -1,0 +1,32 @@
+# Every target sets up what it needs: a virtual environment in .venv with the pinned versions of constraints.txt.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+
+.PHONY: demo test check tests install clean
+
+install: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (two minutes the first time) ..."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: install  ## train an agent on an embedded task; ends with a score and a picture
+	$(BIN)/grasp demo
+
+test: check tests  ## everything that CI runs
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python tools/check_layers.py
+	$(BIN)/pyright
+
+tests: install
+	$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) .cache

@@ -1,0 +1,53 @@
+"""GrASP: plan in continuous action spaces by learning which few actions are worth considering.
+
+    agent = grasp.load("runs/cartpole-swingup-GA-4-seed0")
+    action = agent.act(observation)
+    plan = grasp.CompleteTree(depth=2)(model, affordances, state, key)
+
+Names are imported when first used, so that `import grasp` is instant.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grasp.affordances import AffordanceModule as AffordanceModule
+    from grasp.agents import agent_named as agent_named
+    from grasp.agents.grasp import Grasp as Grasp
+    from grasp.environments import make as make
+    from grasp.model import AbstractState as AbstractState
+    from grasp.model import Step as Step
+    from grasp.model import ValueEquivalentModel as ValueEquivalentModel
+    from grasp.planners.complete_tree import CompleteTree as CompleteTree
+    from grasp.planners.plan import Plan as Plan
+    from grasp.session import LoadedAgent as LoadedAgent
+    from grasp.session import load as load
+    from grasp.session import train as train
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AbstractState": "model",
+    "Step": "model",
+    "ValueEquivalentModel": "model",
+    "AffordanceModule": "affordances",
+    "Plan": "planners.plan",
+    "CompleteTree": "planners.complete_tree",
+    "Grasp": "agents.grasp",
+    "agent_named": "agents",
+    "make": "environments",
+    "LoadedAgent": "session",
+    "load": "session",
+    "train": "session",
+}
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  # the names that _HOMES gives homes
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'grasp' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"grasp.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,229 @@
+"""The command: grasp train, evaluate, figure, export.
+
+What can be refused without JAX is refused before it is imported; every refusal is one sentence and an exit code
+(`errors.py`).
+"""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from grasp.agents import PAPER_AGENTS, Preset, agent_named, check_agent
+from grasp.environments import TASKS, check_task
+from grasp.errors import GraspError, UsageError
+
+USAGE = f"""\
+usage: grasp COMMAND ...
+
+  grasp train AGENT --task TASK     train an agent, or continue its run
+  grasp evaluate RUN                play greedy episodes with a trained agent
+  grasp export RUN ...              write finished runs as result files under results/
+  grasp figure FOLDER               draw the learning curves of results/<suite>
+
+agents: {" ".join(PAPER_AGENTS)}, and any other K (GA-6)
+tasks:  {" ".join(TASKS)}
+        dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions)
+
+`grasp COMMAND --help` lists the flags of a command.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "train": train,
+        "evaluate": evaluate,
+        "export": export,
+        "figure": figure,
+    }
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        import grasp
+
+        print(f"grasp {grasp.__version__}")
+        return 0
+    try:
+        if arguments[0] not in commands:
+            raise UsageError(
+                f"unknown command {arguments[0]!r}; commands: {', '.join(commands)}"
+            )
+        return commands[arguments[0]](arguments[1:])
+    except (GraspError, ValueError) as problem:
+        if not isinstance(problem, GraspError) and "--debug" in arguments:
+            raise
+        print(f"grasp: {problem}", file=sys.stderr)
+        return getattr(problem, "exit_code", 2)
+
+
+def train(arguments: list[str]) -> int:
+    name = _agent_first(arguments)
+    _check_early(arguments)
+    _prepare_jax()
+    preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
+    made = agent_named(name, preset)
+
+    from grasp.progress import ProgressLine
+    from grasp.session import Interrupted
+    from grasp.session import train as run_training
+    from grasp.training import Schedule
+
+    @dataclasses.dataclass(frozen=True)
+    class Train:
+        """Train an agent, or continue its run: the same command again goes on where it stopped."""
+
+        task: str  # a suite task, dmc:DOMAIN-TASK or gym:ID
+        schedule: Annotated[Schedule, tyro.conf.arg(name="")] = Schedule()
+        run: Path | None = None  # run directory; runs/TASK-AGENT-seedN unless given
+        preset: Preset = "default"  # what learns best on two cores, or exactly what the paper states
+        wandb: bool = False  # log to Weights & Biases as well
+        agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
+
+    flags = _parse(Train, f"grasp train {name}", arguments[1:])
+    with ProgressLine(flags.schedule.steps) as line:
+        try:
+            trained = run_training(
+                flags.agent,
+                flags.task,
+                run=flags.run,
+                label=name,
+                wandb=flags.wandb,
+                show=line.show,
+                **dataclasses.asdict(flags.schedule),
+            )
+        except Interrupted as interrupted:
+            print(f"\n{interrupted}", file=sys.stderr)
+            return 128 + interrupted.signal
+    last = trained.run.evaluations()[-1]
+    print(
+        f"{name} on {flags.task}: return {last['eval/return']:.1f} "
+        f"(mean of {len(last['eval/returns'])} greedy episodes) after {last['environment_steps']:,} steps"
+    )
+    print(f"run: {trained.run.path}   picture: {trained.run.curve}")
+    return 0
+
+
+def evaluate(arguments: list[str]) -> int:
+    @dataclasses.dataclass(frozen=True)
+    class Evaluate:
+        """Play greedy episodes with the agent of a run directory, from starts that training never saw."""
+
+        run: tyro.conf.Positional[Path]  # run directory
+        episodes: int = 10
+        seed: int = 0
+        which: Literal["last", "best"] = "last"  # the last checkpoint, or the best evaluation's agent
+        json: bool = False  # print one JSON object instead of text
+
+    flags = _parse(Evaluate, "grasp evaluate", arguments)
+    if flags.episodes < 1:
+        raise UsageError(f"--episodes is {flags.episodes}; it must be at least 1")
+
+    from grasp.runs import Run
+
+    Run.existing(flags.run)
+    _prepare_jax()
+    from grasp.progress import episode_line
+    from grasp.session import load
+    from grasp.training import head_use
+
+    agent = load(flags.run, flags.which)
+    episodes = agent.evaluate(
+        flags.episodes, flags.seed, (lambda episode: None) if flags.json else episode_line
+    )
+    returns = [episode.returned for episode in episodes]
+    mean = sum(returns) / len(returns)
+    deviation = (sum((value - mean) ** 2 for value in returns) / len(returns)) ** 0.5
+    heads = head_use([episode.heads for episode in episodes])
+    if flags.json:
+        print(json.dumps({"mean": mean, "deviation": deviation, "returns": returns, "heads": heads}))
+        return 0
+    used = ", ".join(f"{head}: {share:.0%}" for head, share in heads.items())
+    print(f"return {mean:.1f} ± {deviation:.1f} over {len(returns)} greedy episodes; heads used: {used}")
+    return 0
+
+
+def export(arguments: list[str]) -> int:
+    @dataclasses.dataclass(frozen=True)
+    class Export:
+        """Write the evaluations of runs as results/<suite>/<task>/<agent>-seed<k>.csv and .json."""
+
+        runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
+        to: Path = Path("results")
+
+    flags = _parse(Export, "grasp export", arguments)
+    if not flags.runs:
+        raise UsageError("no run directory given; usage: grasp export RUN ...")
+    from grasp.results import write_results
+    from grasp.runs import Run
+
+    for path in flags.runs:
+        print(write_results(Run.existing(path), flags.to))
+    return 0
+
+
+def figure(arguments: list[str]) -> int:
+    @dataclasses.dataclass(frozen=True)
+    class Figure:
+        """Draw the learning curves of all tasks in results/<suite>."""
+
+        folder: tyro.conf.Positional[Path]  # as in results/dm_control
+        to: Path | None = None  # picture file; FOLDER/curves.png unless given
+
+    flags = _parse(Figure, "grasp figure", arguments)
+    if not flags.folder.is_dir() or not any(flags.folder.glob("*/*.csv")):
+        raise UsageError(f"{flags.folder} has no <task>/<agent>-seed<k>.csv; `grasp export` writes them")
+    from grasp.figures import draw_results
+
+    path = flags.to or flags.folder / "curves.png"
+    tasks = draw_results(flags.folder, path)
+    print(f"{path}: {', '.join(tasks)}")
+    return 0
+
+
+def _parse(kind: Any, program: str, arguments: list[str]) -> Any:
+    return tyro.cli(
+        kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,)
+    )
+
+
+def _agent_first(arguments: list[str]) -> str:
+    if not arguments:
+        raise UsageError("no agent given; usage: grasp train AGENT --task TASK, as in grasp train GA-4 --task walker-walk")
+    if arguments[0] in ("-h", "--help"):
+        return "GA-4"
+    check_agent(arguments[0])
+    return arguments[0]
+
+
+def _check_early(arguments: list[str]) -> None:
+    task = _flag(arguments, "--task")
+    if task is not None:
+        check_task(task)
+
+
+def _flag(arguments: list[str], name: str) -> str | None:
+    """The value of a flag, before the real parser sees it."""
+    for index, argument in enumerate(arguments):
+        if argument == name and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if argument.startswith(f"{name}="):
+            return argument.partition("=")[2]
+    return None
+
+
+def _prepare_jax() -> None:
+    """A compilation cache that outlives the process: the second start compiles nothing."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grasp" / "jax"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Agents by the paper's names, with any K.
+
+    GA-4 SA-3 A-8         goal-conditioned, state-conditioned, unconditioned affordances
+    RND-GA-4 RND-A-8      the same with affordances that stay at their random start
+
+Importing this only knows the grammar of the names; JAX is imported when an agent is made.
+"""
+
+import dataclasses
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from grasp.errors import UsageError
+
+if TYPE_CHECKING:
+    from grasp.agents.grasp import Grasp
+
+PAPER_AGENTS = (
+    "GA-1", "GA-2", "GA-3", "GA-4", "GA-8", "SA-3", "A-4", "A-8", "RND-GA-4", "RND-A-4", "RND-A-8"
+)  # fmt: skip
+Preset = Literal["default", "paper"]
+
+_NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
+_CONDITIONING = {"GA": "goal", "SA": "state", "A": "none"}
+
+# Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
+_PAPER: dict[str, Any] = {
+    "width": 512,
+    "layer_norm": False,
+    "normalise_observations": False,
+    "relative_temperature": False,
+    "initial_spread": 0.0,
+    "discount": 0.99,
+    "bootstrap": "planner",
+    "model_learning_rate": 1e-4,
+    "affordance_learning_rate": 1e-3,
+    "consistency": 0.0,
+    "saturation_penalty": 0.0,
+    "target_period": 1_000,
+    "target_rate": 1.0,
+    "replay_capacity": 200_000,
+    "decisions_per_update": 1,
+    "noise_start": 0.0,
+    "noise_end": 0.0,
+    "random_share": 0.0,
+}
+
+
+def check_agent(name: str) -> None:
+    """Refuse a name that is no agent, without importing JAX."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        near = difflib.get_close_matches(name.upper(), PAPER_AGENTS, n=1, cutoff=0.3)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"unknown agent {name!r}; {hint}agents: {', '.join(PAPER_AGENTS)}, and any other K, as in GA-6"
+        )
+    if int(match["K"]) < 1:
+        raise UsageError(f"agent {name!r} asks for K = {match['K']} affordances; K is at least 1: try GA-4")
+
+
+def agent_named(name: str, preset: Preset = "default") -> "Grasp":
+    """The agent of a name, with the hyper-parameters of a preset."""
+    check_agent(name)
+    from grasp.agents.grasp import Grasp
+    from grasp.planners.complete_tree import CompleteTree
+
+    match = _NAME.fullmatch(name)
+    assert match is not None  # checked
+    agent = Grasp(affordances=_CONDITIONING[match["reads"]], num_affordances=int(match["K"]))
+    if preset == "paper":
+        agent = dataclasses.replace(agent, **_PAPER, planner=CompleteTree(depth=2, temperature=1.0))
+        agent = dataclasses.replace(agent, roots_per_window=agent.window + 1)
+    if match["reads"] == "SA":  # three picks ahead (choice 15)
+        agent = dataclasses.replace(agent, planner=dataclasses.replace(agent.planner, depth=3))
+    if match["random"]:
+        agent = dataclasses.replace(agent, affordance_learning_rate=0.0)
+    return agent
+
+
+def description(agent: Any) -> dict[str, Any]:
+    """The hyper-parameters as JSON can hold them; `rebuilt` is its inverse."""
+    fields = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)}
+    return {"kind": type(agent).__name__} | {
+        name: description(value) if dataclasses.is_dataclass(value) else value
+        for name, value in fields.items()
+    }
+
+
+def rebuilt(described: dict[str, Any]) -> Any:
+    from grasp.agents.grasp import Grasp
+    from grasp.planners.complete_tree import CompleteTree
+
+    kinds: dict[str, Any] = {"Grasp": Grasp, "CompleteTree": CompleteTree}
+    fields = {
+        name: rebuilt(value) if isinstance(value, dict) else value
+        for name, value in described.items()
+    }
+    kind = fields.pop("kind", None)
+    if kind not in kinds:
+        raise UsageError(f"no agent or planner of kind {kind!r}; this version knows {', '.join(kinds)}")
+    return kinds[kind](**fields)

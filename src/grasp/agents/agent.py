@@ -1,0 +1,47 @@
+"""What the training loop asks of an agent.
+
+An agent is a frozen dataclass of hyper-parameters with pure functions; all that learning changes is in the state that
+they take and return. Actions lie in [-1, 1].
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from grasp.planners.plan import Plan
+from grasp.replay import Window
+
+
+class Sizes(NamedTuple):
+    """The task as the networks see it."""
+
+    observation: int
+    goal: int  # 0 where the task has none
+    action: int
+    options: bool = False  # decisions may last longer than one step
+
+
+class Decision(NamedTuple):
+    """What the agent does, for B observations."""
+
+    actions: Float[Array, "B action"]
+    heads: Int[Array, " B"]
+    plan: Plan | None
+
+
+@runtime_checkable
+class Agent(Protocol):
+    replay_capacity: int
+    batch: int
+    window: int
+    warm_up: int
+    decisions_per_update: int
+    updates_per_call: int
+
+    def init(self, sizes: Sizes, key: PRNGKeyArray) -> Any: ...
+
+    def act(self, state: Any, observations: Any, goals: Any, key: PRNGKeyArray, decisions: Any) -> Decision: ...
+
+    def act_greedily(self, state: Any, observations: Any, goals: Any, key: PRNGKeyArray) -> Decision: ...
+
+    def update(self, state: Any, window: Window, key: PRNGKeyArray) -> tuple[Any, dict[str, Any]]: ...

@@ -1,0 +1,66 @@
+"""An agent with its state, compiled: what the loop, the evaluation and `grasp.load` hold.
+
+Each function is compiled once per shape of its input. Keys are made inside the compiled functions from (seed, step),
+so that a call costs one dispatch.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grasp.agents.agent import Agent, Decision, Sizes
+from grasp.planners.plan import Plan
+from grasp.randomness import Stream, key
+from grasp.replay import Window
+
+
+class CompiledAgent:
+    def __init__(self, agent: Agent, sizes: Sizes, seed: int):
+        self.agent = agent
+        self.sizes = sizes
+        self.seed = seed
+        state = agent.init(sizes, key(seed, Stream.INITIALISE, 0))
+        self.arrays, static = eqx.partition(state, eqx.is_array)
+
+        def act(arrays: Any, observations: Any, goals: Any, step: Any) -> Decision:
+            state = eqx.combine(arrays, static)
+            return agent.act(state, observations, goals, key(seed, Stream.ACT, step), step)
+
+        def act_greedily(arrays: Any, observations: Any, goals: Any, step: Any) -> Decision:
+            state = eqx.combine(arrays, static)
+            return agent.act_greedily(state, observations, goals, key(seed, Stream.EVALUATE, step))
+
+        def update(arrays: Any, windows: Window, first: Any) -> tuple[Any, dict[str, Any]]:
+            def once(arrays: Any, window_and_index: Any) -> tuple[Any, dict[str, Any]]:
+                window, index = window_and_index
+                at = key(seed, Stream.UPDATE, first + index)
+                state, metrics = agent.update(eqx.combine(arrays, static), window, at)
+                return eqx.filter(state, eqx.is_array), metrics
+
+            count = jnp.arange(agent.updates_per_call)
+            arrays, metrics = jax.lax.scan(once, arrays, (windows, count))
+            return arrays, jax.tree.map(lambda values: values.mean(0), metrics)
+
+        self._act = jax.jit(act)
+        self._act_greedily = jax.jit(act_greedily)
+        self._update = jax.jit(update, donate_argnums=0)
+
+    def act(self, observations: np.ndarray, goals: np.ndarray, decisions: int) -> Decision:
+        """Explore, for a batch of observations, after `decisions` decisions of the run."""
+        return self._act(self.arrays, observations, goals, np.int32(decisions))
+
+    def act_greedily(self, observations: np.ndarray, goals: np.ndarray, step: int = 0) -> Decision:
+        return self._act_greedily(self.arrays, observations, goals, np.int32(step))
+
+    def plan(self, observations: np.ndarray, goals: np.ndarray) -> Plan:
+        plan = self.act_greedily(observations, goals).plan
+        assert plan is not None, "this agent does not plan"
+        return plan
+
+    def update(self, windows: Window, first: int) -> dict[str, Any]:
+        """`updates_per_call` updates from windows [U, B, ...]; `first` is the number of updates before."""
+        self.arrays, metrics = self._update(self.arrays, windows, np.int32(first))
+        return metrics

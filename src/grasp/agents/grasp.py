@@ -1,0 +1,288 @@
+"""GrASP (Algorithm 1): plan over K learned affordances, learn the model from replay, learn the affordances through
+the planner.
+
+The frozen dataclass is the agent and its hyper-parameters; `GraspState` is what learning changes. Both losses are in
+`losses.py`, the planners in `planners/`.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from grasp.affordances import AffordanceModule, Conditioning
+from grasp.agents.agent import Decision, Sizes
+from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
+from grasp.model import AbstractState, ValueEquivalentModel
+from grasp.normaliser import Normaliser
+from grasp.planners.complete_tree import CompleteTree
+from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
+from grasp.replay import Window
+
+
+class Parameters(eqx.Module):
+    """The five learned parts; there is an online and a target copy."""
+
+    model: ValueEquivalentModel
+    affordances: AffordanceModule
+
+
+class GraspState(eqx.Module):
+    online: Parameters
+    target: Parameters
+    model_optimiser: optax.OptState
+    affordance_optimiser: optax.OptState
+    observation_normaliser: Normaliser
+    goal_normaliser: Normaliser
+    q_spread: Float[Array, ""]  # running mean of max Q - min Q over the heads of a root (choice 4)
+    updates: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Grasp:
+    """A GrASP agent; the defaults are what learns best on two cores, `paper()` is what the paper states."""
+
+    affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
+    num_affordances: int = 4  # K
+    planner: CompleteTree = CompleteTree(depth=1, temperature=0.5)
+    relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
+
+    width: int = 128
+    layer_norm: bool = True  # on the abstract state (choice 7)
+    normalise_observations: bool = True  # choice 20
+    initial_spread: float = 1.0  # of the heads before tanh (choice 6)
+
+    discount: float = 0.99
+    window: int = 3  # n
+    batch: int = 128
+    roots_per_window: int = 1  # states of the unroll that the affordances learn from; n + 1 is all
+    bootstrap: Literal["planner", "value"] = "planner"  # choice 1
+    model_learning_rate: float = 5e-4
+    affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
+    gradient_clip: float = 10.0
+    consistency: float = 1.0  # choice 7
+    saturation_penalty: float = 1e-2  # choice 6
+    target_period: int = 1  # updates between moves of the targets
+    target_rate: float = 0.01  # share of the way they move; the paper's hard copy is 1 every 1,000
+
+    replay_capacity: int = 200_000
+    warm_up: int = 2_000  # decisions taken at random before learning
+    decisions_per_update: int = 1
+    updates_per_call: int = 4  # in one compiled call; changes speed only
+    noise_start: float = 0.5  # deviation of the Gaussian added to the chosen action (choice 5)
+    noise_end: float = 0.1
+    noise_decisions: int = 50_000  # over which it falls linearly
+    random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
+
+    def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
+        model_key, affordance_key = jax.random.split(key)
+        online = Parameters(
+            model=ValueEquivalentModel(
+                observation_size=sizes.observation,
+                goal_size=sizes.goal,
+                action_size=sizes.action,
+                features=self.width,
+                width=self.width,
+                discount=self.discount,
+                layer_norm=self.layer_norm,
+                options=sizes.options,
+                key=model_key,
+            ),
+            affordances=AffordanceModule(
+                conditioning=self.affordances,
+                features=self.width,
+                goal_size=sizes.goal,
+                action_size=sizes.action,
+                num_affordances=self.num_affordances,
+                width=self.width,
+                initial_spread=self.initial_spread,
+                key=affordance_key,
+            ),
+        )
+        return GraspState(
+            online=online,
+            target=jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, online),
+            model_optimiser=self._model_optimiser.init(eqx.filter(online.model, eqx.is_array)),
+            affordance_optimiser=self._affordance_optimiser.init(
+                eqx.filter(online.affordances, eqx.is_array)
+            ),
+            observation_normaliser=Normaliser.empty(sizes.observation),
+            goal_normaliser=Normaliser.empty(sizes.goal),
+            q_spread=jnp.ones(()),
+            updates=jnp.zeros((), jnp.int32),
+        )
+
+    def plan(
+        self,
+        state: GraspState,
+        observations: Float[Array, "B observation"],
+        goals: Float[Array, "B goal"],
+        key: PRNGKeyArray,
+    ) -> Plan:
+        """One plan for each observation."""
+        model = state.online.model
+        roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
+        return plan_batch(self._planner(state), model, state.online.affordances, roots, key)
+
+    def act(
+        self,
+        state: GraspState,
+        observations: Float[Array, "B observation"],
+        goals: Float[Array, "B goal"],
+        key: PRNGKeyArray,
+        decisions: Int[Array, ""],
+    ) -> Decision:
+        """Sample an affordance from the root policy and add noise that falls with the decisions taken."""
+        plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
+        plan = self.plan(state, observations, goals, plan_key)
+        heads = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
+        chosen = _of_head(plan.actions, heads)  # [B, action]
+        done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
+        deviation = self.noise_start + (self.noise_end - self.noise_start) * done
+        noisy = jnp.clip(chosen + deviation * jax.random.normal(noise_key, chosen.shape), -1, 1)
+        at_random = jax.random.bernoulli(random_key, self.random_share, heads.shape)[:, None]
+        uniform = jax.random.uniform(uniform_key, chosen.shape, minval=-1, maxval=1)
+        return Decision(jnp.where(at_random, uniform, noisy), heads, plan)
+
+    def act_greedily(
+        self,
+        state: GraspState,
+        observations: Float[Array, "B observation"],
+        goals: Float[Array, "B goal"],
+        key: PRNGKeyArray,
+    ) -> Decision:
+        """The affordance of highest probability, without noise."""
+        plan = self.plan(state, observations, goals, key)
+        heads = jnp.argmax(plan.policy, axis=-1)
+        return Decision(_of_head(plan.actions, heads), heads, plan)
+
+    def update(
+        self, state: GraspState, window: Window, key: PRNGKeyArray
+    ) -> tuple[GraspState, Metrics]:
+        """One learning update from a batch of windows."""
+        target_key, root_key = jax.random.split(key)
+        state = self._observed(state, window)
+        observations, goals = self._normalised(state, window.observations, window.goals)
+        window = window._replace(observations=observations, goals=goals)
+        planner = self._planner(state)
+
+        targets = window_targets(
+            state.target.model,
+            state.target.affordances,
+            planner,
+            window,
+            target_key,
+            bootstrap=self.bootstrap,
+        )
+        (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
+            state.online.model, state.target.model, window, targets, consistency=self.consistency
+        )
+        model, model_optimiser, norm = _descend(
+            self._model_optimiser, state.model_optimiser, state.online.model, gradient
+        )
+        roots = jax.tree.map(
+            lambda leaf: jax.lax.collapse(leaf[:, : self.roots_per_window], 0, 2), states
+        )  # [B * roots, ...]
+        (_, plans), gradient = eqx.filter_value_and_grad(affordance_loss, has_aux=True)(
+            state.online.affordances,
+            state.online.model,
+            planner,
+            roots,
+            root_key,
+            saturation_penalty=self.saturation_penalty,
+        )
+        affordances, affordance_optimiser, affordance_norm = _descend(
+            self._affordance_optimiser, state.affordance_optimiser, state.online.affordances, gradient
+        )
+        online = Parameters(model=model, affordances=affordances)
+        spread = jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1))
+        updates = state.updates + 1
+        metrics |= head_metrics(plans) | {
+            "train/model_gradient": norm,
+            "train/affordance_gradient": affordance_norm,
+        }
+        return GraspState(
+            online=online,
+            target=self._followed(state.target, online, updates),
+            model_optimiser=model_optimiser,
+            affordance_optimiser=affordance_optimiser,
+            observation_normaliser=state.observation_normaliser,
+            goal_normaliser=state.goal_normaliser,
+            q_spread=jnp.where(updates == 1, spread, 0.99 * state.q_spread + 0.01 * spread),
+            updates=updates,
+        ), metrics
+
+    @property
+    def _model_optimiser(self) -> optax.GradientTransformation:
+        return _adam(self.model_learning_rate, self.gradient_clip)
+
+    @property
+    def _affordance_optimiser(self) -> optax.GradientTransformation:
+        return _adam(self.affordance_learning_rate, self.gradient_clip)
+
+    def _planner(self, state: GraspState) -> Planner:
+        """The planner at the running scale of Q, or the paper's plain tau."""
+        if self.relative_temperature and isinstance(self.planner, TemperedPlanner):
+            return self.planner.at_scale(jnp.maximum(state.q_spread, 1e-6))
+        return self.planner
+
+    def _observed(self, state: GraspState, window: Window) -> GraspState:
+        if not self.normalise_observations:
+            return state
+        return eqx.tree_at(
+            lambda s: (s.observation_normaliser, s.goal_normaliser),
+            state,
+            (
+                state.observation_normaliser.including(window.observations[:, 0]),
+                state.goal_normaliser.including(window.goals[:, 0]),
+            ),
+        )
+
+    def _normalised(self, state: GraspState, observations: Any, goals: Any) -> tuple[Any, Any]:
+        return state.observation_normaliser(observations), state.goal_normaliser(goals)
+
+    def _followed(self, target: Parameters, online: Parameters, updates: Any) -> Parameters:
+        """Every `target_period` updates the targets move `target_rate` of the way to the online parameters."""
+        rate = jnp.where(updates % self.target_period == 0, self.target_rate, 0.0)
+
+        def follow(old, new):
+            return jnp.where(rate == 1, new, old + rate * (new - old)) if eqx.is_array(old) else old
+
+        return jax.tree.map(follow, target, online)
+
+
+def head_metrics(plans: Plan) -> Metrics:
+    """Whether the heads are alive: apart, unsaturated, told apart by Q, and in use."""
+    K = plans.q_values.shape[-1]
+    distances = plans.actions[:, :, None] - plans.actions[:, None]  # [R, K, K, action]
+    apart = jnp.sqrt(jnp.mean(distances**2, axis=-1)).sum((-1, -2)) / max(K * (K - 1), 1)
+    entropy = -jnp.sum(plans.policy * jnp.log(plans.policy + 1e-20), axis=-1)
+    chosen = jnp.mean(jax.nn.one_hot(jnp.argmax(plans.q_values, -1), K), axis=0)  # [K]
+    return {
+        "affordances/head_spread": jnp.mean(apart),  # root mean square distance of two heads, 0 to 2
+        "affordances/saturated": jnp.mean(jnp.abs(plans.actions) > 0.95),
+        "affordances/chosen": chosen,
+        "planner/q_spread": jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1)),
+        "planner/entropy": jnp.mean(entropy),
+        "planner/value": jnp.mean(plans.value),
+    }
+
+
+def _adam(learning_rate: float, clip: float) -> optax.GradientTransformation:
+    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(learning_rate, eps=1e-8))
+
+
+def _descend(optimiser, optimiser_state, parameters, gradient):
+    """Parameters after one step, the optimiser's state, and the gradient's norm before clipping."""
+    changes, optimiser_state = optimiser.update(
+        gradient, optimiser_state, eqx.filter(parameters, eqx.is_array)
+    )
+    return eqx.apply_updates(parameters, changes), optimiser_state, optax.global_norm(gradient)
+
+
+def _of_head(actions: Float[Array, "B K action"], heads: Int[Array, " B"]):
+    return jnp.take_along_axis(actions, heads[:, None, None], axis=1)[:, 0]

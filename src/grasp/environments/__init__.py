@@ -1,0 +1,72 @@
+"""Tasks by name: the paper's nine suite tasks, any other suite task, any Gymnasium task.
+
+Importing this names the tasks; physics is imported only when one is made.
+"""
+
+import difflib
+from typing import Any
+
+from grasp.errors import UsageError
+
+SUITE = (
+    "reacher-easy",
+    "cartpole-swingup",
+    "point_mass-easy",
+    "ball_in_cup-catch",
+    "fish-swim",
+    "fish-upright",
+    "cheetah-run",
+    "finger-spin",
+    "walker-walk",
+)
+TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE}
+
+
+def check_task(name: str) -> None:
+    """Refuse a task that cannot exist, without importing any simulator."""
+    known = TASKS.get(name, name)
+    prefix, _, rest = known.partition(":")
+    if prefix in ("dmc", "gym") and rest and (prefix == "gym" or "-" in rest):
+        return
+    near = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(
+        f"unknown task {name!r}; {hint}tasks: {', '.join(TASKS)}, dmc:DOMAIN-TASK or gym:ID"
+    )
+
+
+def make(name: str, **options: Any):
+    """The Gymnasium environment of a task."""
+    check_task(name)
+    prefix, _, rest = TASKS.get(name, name).partition(":")
+    return _make_suite(rest, **options) if prefix == "dmc" else _make_gymnasium(rest, **options)
+
+
+def suite_of(name: str) -> str:
+    """The folder of `results/` that a task belongs to."""
+    return {"dmc": "dm_control", "gym": "gymnasium"}.get(
+        TASKS.get(name, name).partition(":")[0], "own"
+    )
+
+
+def _make_suite(name: str, **options: Any):
+    from grasp.environments.dm_control import SuiteEnvironment, suite
+
+    domain, _, task = name.rpartition("-")
+    known = [f"{d}-{t}" for d, t in suite.ALL_TASKS]
+    if (domain, task) not in suite.ALL_TASKS:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        hint = f"; did you mean dmc:{near[0]}?" if near else ""
+        raise UsageError(f"the DM Control Suite has no task {name!r}{hint}")
+    return SuiteEnvironment(domain, task, **options)
+
+
+def _make_gymnasium(name: str, **options: Any):
+    import gymnasium
+
+    try:
+        return gymnasium.make(name, **options)
+    except gymnasium.error.Error as problem:
+        near = difflib.get_close_matches(name, gymnasium.registry, n=1, cutoff=0.4)
+        hint = f"; did you mean gym:{near[0]}?" if near else ""
+        raise UsageError(f"Gymnasium cannot make {name!r}{hint} ({problem})") from None

@@ -1,0 +1,129 @@
+"""The two losses of Algorithm 1 and the targets they share.
+
+    v_j      = r_j + gamma^{n_j} v_{j+1},   v_{i+n} = max_b Q_target(encode_target(x_{i+n}), b)    (choices 1, 2, 10)
+    L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2 [+ (n_j - duration(s_j, a_j))^2 for options]
+    L_afford = - sum_j V(s_j),   V the planner's root value
+
+A loss is differentiated with respect to its first argument and nothing else: the model loss never sees the
+affordances, and the affordance loss takes the model as a constant.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from grasp.affordances import AffordanceModule
+from grasp.model import AbstractState, ValueEquivalentModel
+from grasp.planners.plan import Plan, Planner, plan_batch
+from grasp.replay import Window
+
+Metrics = dict[str, Float[Array, "..."]]
+
+
+def value_targets(
+    rewards: Float[Array, " n"], discounts: Float[Array, " n"], bootstrap: Float[Array, ""]
+) -> Float[Array, " n+1"]:
+    """v_j = r_j + d_j v_{j+1} backwards from the bootstrap, which is the last entry."""
+
+    def back(following, decision):
+        reward, discount = decision
+        target = reward + discount * following
+        return target, target
+
+    _, targets = jax.lax.scan(back, bootstrap, (rewards, discounts), reverse=True)
+    return jnp.append(targets, bootstrap)
+
+
+def window_targets(
+    model: ValueEquivalentModel,
+    affordances: AffordanceModule,
+    planner: Planner,
+    window: Window,
+    key: PRNGKeyArray,
+    *,
+    bootstrap: str,
+) -> Float[Array, "B n+1"]:
+    """Value targets of every state of every window, with the parameters given (the target ones)."""
+    last = jax.vmap(model.encode)(window.observations[:, -1], window.goals[:, -1])
+    if bootstrap == "planner":
+        values = plan_batch(planner, model, affordances, last, key).q_values.max(-1)  # [B]
+    else:
+        values = jax.vmap(model.value)(last)  # [B]
+    values = jnp.where(window.terminated, 0, values)
+    return jax.vmap(value_targets)(window.rewards, model.discount**window.durations, values)
+
+
+def unroll(
+    model: ValueEquivalentModel, window: Window
+) -> tuple[AbstractState, Float[Array, "B n"], Float[Array, "B n"]]:
+    """States s_i .. s_{i+n} from x_i along the recorded actions, with rewards and durations predicted on the way."""
+    state = jax.vmap(model.encode)(window.observations[:, 0], window.goals[:, 0])
+
+    def along(state, action):
+        step = jax.vmap(model.step)(state, action)
+        return step.state, (step.state, step.reward, jax.vmap(model.duration)(state, action))
+
+    actions = jnp.swapaxes(window.actions, 0, 1)  # [n, B, action]
+    _, (states, rewards, durations) = jax.lax.scan(along, state, actions, unroll=True)
+    states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
+    states = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), states)  # [B, n+1, ...]
+    return states, rewards.T, durations.T
+
+
+def model_loss(
+    model: ValueEquivalentModel,
+    target_model: ValueEquivalentModel,
+    window: Window,
+    targets: Float[Array, "B n+1"],
+    *,
+    consistency: float,
+) -> tuple[Float[Array, ""], tuple[AbstractState, Metrics]]:
+    """L_model, averaged over the window; also the unrolled states, which the affordances learn from.
+
+    `consistency` weighs a term beyond the paper (choice 7): the unrolled state should be where the target encoder
+    puts the observation that really came.
+    """
+    states, rewards, durations = unroll(model, window)
+    values = jax.vmap(jax.vmap(model.value))(states)  # [B, n+1]
+    steps_valid = window.valid.astype(jnp.float32)  # [B, n]
+    states_valid = jnp.concatenate([jnp.ones_like(steps_valid[:, :1]), steps_valid], axis=1)
+    reward_loss = _mean_over((rewards - window.rewards) ** 2, steps_valid)
+    value_loss = _mean_over((values - targets) ** 2, states_valid)
+    lasting = steps_valid * (window.durations > 0)  # an absorbing state has no duration to learn
+    duration_loss = _mean_over((durations - window.durations) ** 2, lasting)
+    seen = jax.vmap(jax.vmap(target_model.encode))(window.observations[:, 1:], window.goals[:, 1:])
+    distance = jnp.mean((states.features[:, 1:] - seen.features) ** 2, axis=-1)  # [B, n]
+    consistency_loss = _mean_over(distance, steps_valid)
+    loss = reward_loss + value_loss + duration_loss + consistency * consistency_loss
+    metrics = {
+        "train/reward_loss": reward_loss,
+        "train/value_loss": value_loss,
+        "train/duration_loss": duration_loss,
+        "train/consistency_loss": consistency_loss,
+        "train/value_mean": jnp.mean(values),
+        "train/target_mean": jnp.mean(targets),
+    }
+    return loss, (states, metrics)
+
+
+def affordance_loss(
+    affordances: AffordanceModule,
+    model: ValueEquivalentModel,
+    planner: Planner,
+    roots: AbstractState,
+    key: PRNGKeyArray,
+    *,
+    saturation_penalty: float,
+) -> tuple[Float[Array, ""], Plan]:
+    """Minus the planner's value at each root [R, ...]; the gradient goes through the whole tree.
+
+    The penalty (choice 6) holds the heads where tanh still has a slope.
+    """
+    plans = plan_batch(planner, model, affordances, roots, key)
+    raw = jax.vmap(affordances.raw)(roots)  # [R, K, action]
+    excess = jnp.maximum(jnp.abs(raw) - 2, 0)  # tanh(2) = 0.96
+    return -jnp.mean(plans.value) + saturation_penalty * jnp.mean(excess**2), plans
+
+
+def _mean_over(errors: Float[Array, "B n"], weights: Float[Array, "B n"]) -> Float[Array, ""]:
+    return jnp.sum(errors * weights) / jnp.maximum(jnp.sum(weights), 1)

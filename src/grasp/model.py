@@ -1,0 +1,114 @@
+"""The value-equivalent model (Section 2, "Value-equivalent model representation").
+
+Encoder, dynamics, reward, value and duration are five networks over one abstract state
+
+    s            = encode(x)
+    s', r, n     = dynamics(s, b), reward(s, b), duration(s, b)
+    v            = value(s)
+
+trained so that rewards and values come out right; no observation is ever reconstructed.
+The goal rides along unchanged (choice 11): dynamics read the features only, reward, duration and value read
+features and goal.
+
+Everything here is written for one state; callers batch with `jax.vmap`.
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from grasp.networks import MLP
+
+
+class AbstractState(NamedTuple):
+    """A node of the tree: learned features, and the goal they are judged by."""
+
+    features: Float[Array, " m"]
+    goal: Float[Array, " goal"]  # empty where the task has none
+
+
+class Step(NamedTuple):
+    """What the model says follows an action or option."""
+
+    reward: Float[Array, ""]  # discounted inside the option
+    discount: Float[Array, ""]  # gamma^n, n the expected duration
+    state: Any
+
+
+@runtime_checkable
+class Model(Protocol):
+    """All that a planner asks of a model; the state may be any pytree."""
+
+    def step(self, state: Any, action: Float[Array, " action"]) -> Step: ...
+
+    def value(self, state: Any) -> Float[Array, ""]: ...
+
+
+class ValueEquivalentModel(eqx.Module):
+    """The five networks of the paper; widths and depths are Appendix A's."""
+
+    encoder: MLP
+    dynamics: MLP
+    reward_head: MLP
+    value_head: MLP
+    duration_head: MLP | None
+    discount: float = eqx.field(static=True)
+    layer_norm: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        *,
+        observation_size: int,
+        goal_size: int,
+        action_size: int,
+        features: int,
+        width: int,
+        discount: float,
+        layer_norm: bool,
+        options: bool,
+        key: PRNGKeyArray,
+    ):
+        keys = jax.random.split(key, 5)
+        judged, acted = (features, goal_size), (features, goal_size, action_size)
+        self.encoder = MLP([observation_size], features, width=width, hidden=2, key=keys[0])
+        # The paper embeds (s, a) with two layers and maps on with two more: four in a row.
+        self.dynamics = MLP([features, action_size], features, width=width, hidden=3, key=keys[1])
+        self.reward_head = MLP(acted, 1, width=width, hidden=2, key=keys[2])
+        self.value_head = MLP(judged, 1, width=width, hidden=2, key=keys[3])
+        self.duration_head = MLP(acted, 1, width=width, hidden=2, key=keys[4]) if options else None
+        self.discount = discount
+        self.layer_norm = layer_norm
+
+    def encode(
+        self, observation: Float[Array, " observation"], goal: Float[Array, " goal"]
+    ) -> AbstractState:
+        return AbstractState(features=self._bounded(self.encoder(observation)), goal=goal)
+
+    def step(self, state: AbstractState, action: Float[Array, " action"]) -> Step:
+        return Step(
+            reward=self.reward_head(*state, action)[0],
+            discount=self.discount ** self.duration(state, action),
+            state=AbstractState(
+                features=self._bounded(self.dynamics(state.features, action)), goal=state.goal
+            ),
+        )
+
+    def value(self, state: AbstractState) -> Float[Array, ""]:
+        return self.value_head(*state)[0]
+
+    def duration(self, state: AbstractState, action: Float[Array, " action"]) -> Float[Array, ""]:
+        """Expected length n of an option, at least one; a primitive action lasts one (choice 12)."""
+        if self.duration_head is None:
+            return jnp.ones(())
+        return 1 + jax.nn.softplus(self.duration_head(*state, action)[0])
+
+    def _bounded(self, features: Float[Array, " m"]) -> Float[Array, " m"]:
+        """Zero mean and unit variance over the features, so that a long unroll cannot drift away."""
+        if not self.layer_norm:
+            return features
+        centred = features - features.mean()
+        return centred * jax.lax.rsqrt(jnp.mean(centred**2) + 1e-5)
+

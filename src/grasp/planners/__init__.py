@@ -1,0 +1,1 @@
+"""Planners: one file each, and the contract they share."""

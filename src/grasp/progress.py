@@ -1,0 +1,92 @@
+"""What a person sees while a run goes on: one line that moves in a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from grasp.evaluation import Episode
+from grasp.runs import Facts
+
+PLAIN_SECONDS = 30.0  # between plain lines, where there is no terminal
+
+
+class ProgressLine:
+    """Steps, speed, last evaluation, time left, and whether the heads are alive."""
+
+    def __init__(self, steps: int):
+        self.steps = steps
+        self._console = Console(stderr=True)
+        self._live = Live(console=self._console, transient=False, auto_refresh=False)
+        self._began: tuple[float, int] | None = None  # time and steps at the first row
+        self._evaluation = "none yet"
+        self._heads = ""
+        self._printed = -PLAIN_SECONDS
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+            self._live.update(Text("starting: making environments, compiling ..."), refresh=True)
+        else:
+            print("starting: making environments, compiling ...", file=sys.stderr, flush=True)
+        return self
+
+    def __exit__(
+        self, kind: type | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def show(self, row: Facts) -> None:
+        """Take in one row of the log."""
+        now, steps = time.monotonic(), row["environment_steps"]
+        if self._began is None:
+            self._began = (now, steps)
+        if "resumed" in row:
+            self._print(f"continuing at step {steps:,}")
+            return
+        if "eval/return" in row:
+            self._evaluation = f"{row['eval/return']:.1f} at {steps:,}"
+        if "affordances/head_spread" in row:
+            self._heads = (
+                f"heads {row['affordances/head_spread']:.2f} apart, Q spread {row['planner/q_spread']:.3g}, "
+                f"entropy {row['planner/entropy']:.2f}, saturated {row['affordances/saturated']:.0%}"
+            )
+        text = self._text(now, steps)
+        if self._console.is_terminal:
+            self._live.update(Text(text), refresh=True)
+        elif "eval/return" in row or now - self._printed > PLAIN_SECONDS:
+            self._printed = now
+            self._print(text)
+
+    def _text(self, now: float, steps: int) -> str:
+        assert self._began is not None  # set by show
+        seconds, done = now - self._began[0], steps - self._began[1]
+        speed = done / seconds if seconds > 0 and done else 0.0
+        left = f"{(self.steps - steps) / speed / 60:.0f} min left" if speed else "? left"
+        share = steps / self.steps
+        return (
+            f"{share:4.0%}  {steps:,}/{self.steps:,} steps  {speed:.0f}/s  {left}  "
+            f"evaluation {self._evaluation}  {self._heads}"
+        )
+
+    def _print(self, text: str) -> None:
+        if self._console.is_terminal:
+            self._console.print(text)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def episode_line(episode: Episode) -> None:
+    """One line per finished episode."""
+    success = "" if episode.success is None else f"  success {episode.success}"
+    print(
+        f"episode from seed {episode.seed}: return {episode.returned:.1f} "
+        f"in {episode.environment_steps} steps{success}",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,0 +1,36 @@
+"""Randomness without a generator to lose: every draw is a function of (seed, stream, step).
+
+A resumed run asks for the same (seed, stream, step) and gets the same numbers, so no generator state is saved.
+Streams are disjoint: evaluating more often changes nothing about training.
+"""
+
+import enum
+
+import numpy as np
+
+
+class Stream(enum.IntEnum):
+    INITIALISE = 0
+    ACT = 1
+    EXPLORE = 2
+    SAMPLE = 3
+    UPDATE = 4
+    EPISODE = 5
+    EVALUATE = 6
+
+
+def generator(seed: int, stream: Stream, step: int) -> np.random.Generator:
+    """Philox, named because numpy's default generator may change: key (seed, stream), counter step."""
+    return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, step]))
+
+
+def key(seed: int, stream: Stream, step: int):
+    """The JAX key of the same place."""
+    import jax  # here, so that what only needs host randomness starts without JAX
+
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), stream), step)
+
+
+def episode_seed(seed: int, stream: Stream, episode: int) -> int:
+    """The seed an environment is reset with."""
+    return int(generator(seed, stream, episode).integers(2**31 - 1))

@@ -1,0 +1,156 @@
+"""Replay: a ring of decisions per environment, read as windows of n (Algorithm 1, "sample a sequence").
+
+Every observation is stored once. An episode of T decisions takes T + 1 rows of its environment's lane; the last row
+holds the final observation and starts no decision (`end`). The row under the cursor is always such a row, so the
+newest and the oldest data in the ring never join.
+
+    row      t          t+1        t+2 (end)   | t+3 ...
+    holds    x_t a_t r  x_t+1 a r  x_t+2       | first observation of the next episode
+
+A window that runs past its episode's end is padded (choice 10): reward 0, duration 0, the final observation repeated.
+After termination the padding is the truth about an absorbing state and counts (`valid`); after truncation it does not.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+
+class Window(NamedTuple):
+    """B windows of n decisions."""
+
+    observations: Float[Array, "B n+1 observation"]
+    goals: Float[Array, "B n+1 goal"]
+    actions: Float[Array, "B n action"]
+    rewards: Float[Array, "B n"]
+    durations: Float[Array, "B n"]  # 0 where padded, so that gamma^0 = 1 passes values through
+    valid: Bool[Array, "B n"]
+    terminated: Bool[Array, " B"]  # the episode ended for good inside the window: bootstrap with 0
+
+
+class Replay:
+    """Ring buffers of `capacity` rows in all, one lane per environment."""
+
+    def __init__(
+        self, *, capacity: int, lanes: int, observation_size: int, goal_size: int, action_size: int
+    ):
+        self.rows = capacity // lanes
+        if self.rows < 3:
+            raise ValueError(
+                f"replay capacity {capacity} for {lanes} environments leaves {self.rows} rows each; give at least {3 * lanes}"
+            )
+        shape = (lanes, self.rows)
+        self.observations = np.zeros((*shape, observation_size), np.float32)
+        self.goals = np.zeros((*shape, goal_size), np.float32)
+        self.actions = np.zeros((*shape, action_size), np.float32)
+        self.rewards = np.zeros(shape, np.float32)
+        self.durations = np.zeros(shape, np.float32)
+        self.terminated = np.zeros(shape, bool)
+        self.end = np.ones(shape, bool)
+        self.cursors = np.zeros(lanes, np.int64)  # the row of each lane's current observation
+        self.filled = np.zeros(lanes, np.int64)  # rows in use, the cursor's included
+
+    def __len__(self) -> int:
+        """Decisions that a window can start from."""
+        return int(np.sum(~self.end))
+
+    def begin(self, lane: int, observation: np.ndarray, goal: np.ndarray) -> None:
+        """Open an episode with its first observation."""
+        if self.filled[lane]:
+            self._advance(lane)
+        else:
+            self.filled[lane] = 1
+        self._observe(lane, observation, goal)
+
+    def add(
+        self,
+        lane: int,
+        *,
+        action: np.ndarray,
+        reward: float,
+        duration: int,
+        terminated: bool,
+        observation: np.ndarray,
+        goal: np.ndarray,
+    ) -> None:
+        """Store the decision taken at the current observation, and what was observed after it."""
+        row = self.cursors[lane]
+        self.actions[lane, row] = action
+        self.rewards[lane, row] = reward
+        self.durations[lane, row] = duration
+        self.terminated[lane, row] = terminated
+        self._advance(lane)
+        self._observe(lane, observation, goal)
+        self.end[lane, row] = False
+
+    def sample(self, batch: int, length: int, random: np.random.Generator) -> Window:
+        """`batch` windows of `length` decisions, starts uniform over all stored decisions."""
+        lanes, starts = self._starts(batch, random)
+        return self.windows(lanes, starts, length)
+
+    def windows(self, lanes: np.ndarray, starts: np.ndarray, length: int) -> Window:
+        steps = (starts[:, None] + np.arange(length + 1)) % self.rows  # [B, n+1]
+        at = lanes[:, None]
+        end = self.end[at, steps]  # [B, n+1]
+        past = np.logical_or.accumulate(end[:, :-1], axis=1)  # [B, n] padded decisions
+        # Where each column's observation is found: its own row, or the episode's final one.
+        last = np.where(past.any(1), past.argmax(1), length)  # [B] first column without a decision
+        rows = np.take_along_axis(steps, np.minimum(np.arange(length + 1), last[:, None]), axis=1)
+        before = np.take_along_axis(steps, np.maximum(last - 1, 0)[:, None], axis=1)[:, 0]
+        terminated = self.terminated[lanes, before]  # [B] only an episode's last decision can be
+        return Window(
+            observations=self.observations[at, rows],
+            goals=self.goals[at, rows],
+            actions=self.actions[at, steps[:, :-1]],  # past the end: whatever rows follow
+            rewards=np.where(past, 0, self.rewards[at, steps[:, :-1]]),
+            durations=np.where(past, 0, self.durations[at, steps[:, :-1]]),
+            valid=~past | terminated[:, None],
+            terminated=terminated,
+        )
+
+    def current(self) -> tuple[np.ndarray, np.ndarray]:
+        """The newest observation and goal of every lane."""
+        lanes = np.arange(len(self.cursors))
+        return self.observations[lanes, self.cursors], self.goals[lanes, self.cursors]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that a resumed run needs: the rows in use, and where the lanes stand."""
+        used = int(self.filled.max(initial=0))
+        return {
+            name: array if array.ndim == 1 else array[:, :used]
+            for name, array in vars(self).items()
+            if isinstance(array, np.ndarray)
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        for name, array in vars(self).items():
+            if isinstance(array, np.ndarray) and array.ndim == 1:
+                array[:] = state[name]
+            elif isinstance(array, np.ndarray):
+                array[:, : state[name].shape[1]] = state[name]
+
+    def _starts(self, batch: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform over decisions: draw rows, and draw again those that start none."""
+        if self.end.all():
+            raise ValueError("nothing to sample: no decision has been stored yet")
+        total = self.filled.cumsum()
+        lanes = np.zeros(batch, np.int64)
+        starts = np.zeros(batch, np.int64)
+        missing = np.arange(batch)
+        while missing.size:
+            drawn = random.integers(total[-1], size=missing.size)
+            lanes[missing] = np.searchsorted(total, drawn, side="right")
+            starts[missing] = drawn - (total - self.filled)[lanes[missing]]
+            missing = missing[self.end[lanes[missing], starts[missing]]]
+        return lanes, starts
+
+    def _advance(self, lane: int) -> None:
+        self.cursors[lane] = (self.cursors[lane] + 1) % self.rows
+        self.filled[lane] = min(self.filled[lane] + 1, self.rows)
+
+    def _observe(self, lane: int, observation: np.ndarray, goal: np.ndarray) -> None:
+        row = self.cursors[lane]
+        self.observations[lane, row] = observation
+        self.goals[lane, row] = goal
+        self.end[lane, row] = True

@@ -1,0 +1,181 @@
+"""The Python face: train and load, as the commands do."""
+
+import copy
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+import jax
+import numpy as np
+
+import grasp
+from grasp.agents import agent_named, rebuilt
+from grasp.agents.agent import Agent
+from grasp.agents.compiled import CompiledAgent
+from grasp.environments import make as make_task
+from grasp.environments.boundary import Boundary
+from grasp.errors import UsageError
+from grasp.evaluation import Episode, play
+from grasp.figures import draw_curve
+from grasp.log import Log
+from grasp.planners.plan import Plan
+from grasp.randomness import Stream, episode_seed
+from grasp.runs import Facts, Run, read_arrays
+from grasp.training import Loop, Schedule, Training, restored_arrays
+
+World = gymnasium.Env | Callable[[], gymnasium.Env]
+
+
+def train(
+    agent: str | Agent = "GA-4",
+    task: str | World = "cartpole-swingup",
+    *,
+    run: str | Path | None = None,
+    label: str | None = None,
+    wandb: bool = False,
+    show: Callable[[Facts], None] = lambda row: None,
+    **settings: Any,
+) -> "LoadedAgent":
+    """Train an agent, or continue its run, and return it.
+
+    `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for several at once).
+    `label` names the agent in paths and pictures. `settings` are the fields of `Schedule`: steps, seed, num_envs, evaluate_every, ...
+    """
+    made = agent_named(agent) if isinstance(agent, str) else agent
+    title = task if isinstance(task, str) else _title(task)
+    label = label or (agent if isinstance(agent, str) else type(agent).__name__)
+    training = Training(task=title, name=label, agent=made, schedule=Schedule(**settings))
+    where = Run(run or default_run(training))
+    with where.locked():
+        where.claim(config(training))
+        make = _maker(task, title, training.schedule.num_envs)
+        log = Log(where, wandb=wandb, show=show)
+        try:
+            loop = Loop(training, where, make, log)
+            with _signals(loop):
+                loop.train()
+        finally:
+            log.close()
+    rows = where.evaluations()
+    if rows:
+        draw_curve(rows, where.curve, f"{training.name} on {training.task}, seed {training.schedule.seed}")
+    if loop.stop is not None:
+        raise Interrupted(loop.stop, where)
+    return LoadedAgent(loop.agent, make, where)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal stopped training after everything was saved."""
+
+    def __init__(self, signal_: signal.Signals, run: Run):
+        super().__init__(f"stopped by {signal_.name}; the same command continues {run.path}")
+        self.signal = signal_
+
+
+class LoadedAgent:
+    """A trained agent: `act` decides, `plan` shows what it considered."""
+
+    def __init__(self, agent: CompiledAgent, make: Callable[[], Boundary], run: Run):
+        self.compiled = agent
+        self.world = make()
+        self.run = run
+        self._make = make
+
+    def act(self, observation: Any) -> np.ndarray:
+        """The greedy action for one observation of the environment, in the environment's own bounds."""
+        observations, goals = self._batch(observation)
+        action = np.asarray(self.compiled.act_greedily(observations, goals).actions[0])
+        return self.world.stretched(action)
+
+    def plan(self, observation: Any) -> Plan:
+        """What the planner concludes for one observation; its actions lie in [-1, 1]."""
+        plan = self.compiled.plan(*self._batch(observation))
+        return jax.tree.map(lambda leaf: np.asarray(leaf[0]), plan)
+
+    def evaluate(
+        self,
+        episodes: int = 10,
+        seed: int = 0,
+        progress: Callable[[Episode], None] = lambda episode: None,
+    ) -> list[Episode]:
+        """Greedy episodes from starts that training never saw."""
+        # Far above the indices that a training run's own evaluations use.
+        seeds = [episode_seed(seed, Stream.EVALUATE, 2**40 + index) for index in range(episodes)]
+        worlds = [self._make() for _ in range(min(episodes, 10))]
+        return play(self.compiled, worlds, seeds, progress)
+
+    def _batch(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:
+        observed, goal = self.world.arrays(observation)
+        return observed[None], goal[None]
+
+
+def load(
+    run: str | Path, which: Literal["last", "best"] = "last", environment: World | None = None
+) -> LoadedAgent:
+    """The agent of a run directory; `environment` where the task is not one of ours by name."""
+    where = Run.existing(run)
+    settings = where.config()
+    if which == "best":
+        arrays, _ = read_arrays(where.best)
+    else:
+        checkpoint = where.latest()
+        if checkpoint is None:
+            raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
+        arrays = {
+            name.removeprefix("agent/"): value
+            for name, value in checkpoint[0].items()
+            if name.startswith("agent/")
+        }
+    make = _maker(settings["task"] if environment is None else environment, settings["task"], 1)
+    agent = CompiledAgent(rebuilt(settings["agent"]), make().sizes, settings["seed"])
+    agent.arrays = restored_arrays(agent.arrays, arrays)
+    return LoadedAgent(agent, make, where)
+
+
+def default_run(training: Training) -> Path:
+    task = training.task.replace(":", "-").replace("/", "-")
+    return Path("runs") / f"{task}-{training.name}-seed{training.schedule.seed}"
+
+
+def config(training: Training) -> Facts:
+    command = " ".join(["grasp", *sys.argv[1:]])
+    return training.described() | {"version": grasp.__version__, "command": command}
+
+
+def _maker(task: str | World, title: str, copies: int) -> Callable[[], Boundary]:
+    """A function that makes one world after the other."""
+    if isinstance(task, str):
+        return lambda: Boundary(make_task(task), title)
+    if not isinstance(task, gymnasium.Env):
+        return lambda: Boundary(task(), title)
+    if copies > 1:
+        raise UsageError("several environments at once need a function that makes one, not an environment")
+    return lambda: Boundary(copy.deepcopy(task), title)
+
+
+def _title(task: World) -> str:
+    if isinstance(task, gymnasium.Env):
+        return task.spec.id if task.spec else type(task.unwrapped).__name__
+    return getattr(task, "__name__", type(task).__name__)
+
+
+@contextmanager
+def _signals(loop: Loop) -> Iterator[None]:
+    """SIGINT and SIGTERM ask the loop to save and stop; outside the main thread signals stay as they are."""
+
+    def ask(number: int, frame: Any) -> None:
+        loop.stop = signal.Signals(number)
+
+    try:
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

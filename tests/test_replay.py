@@ -1,0 +1,165 @@
+"""Replay with data that encodes its own index: every number in a window says where it came from."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grasp.replay import Replay
+
+
+def filled(lengths, *, capacity=64, lane=0, lanes=1, endings=None):
+    """Episodes of the given lengths; observation 100 * episode + t, action and reward the same + 0.5."""
+    replay = Replay(capacity=capacity, lanes=lanes, observation_size=1, goal_size=1, action_size=1)
+    fill(replay, lengths, lane=lane, endings=endings)
+    return replay
+
+
+def fill(replay, lengths, *, lane=0, endings=None):
+    for episode, length in enumerate(lengths):
+        base = 1000 * lane + 100 * episode
+        replay.begin(lane, np.array([base]), np.array([episode]))
+        for t in range(length):
+            last = t == length - 1
+            replay.add(
+                lane,
+                action=np.array([base + t + 0.5]),
+                reward=base + t + 0.5,
+                duration=1,
+                terminated=bool(last and endings and endings[episode]),
+                observation=np.array([base + t + 1]),
+                goal=np.array([episode]),
+            )
+
+
+def at(replay, observation):
+    """The row of a stored observation."""
+    (rows,) = np.nonzero(replay.observations[0, :, 0] == observation)
+    return np.zeros(1, np.int64), rows[-1:]
+
+
+def test_a_window_inside_an_episode_is_what_was_stored():
+    window = filled([6]).windows(*at(filled([6]), 2), 3)
+    np.testing.assert_array_equal(window.observations[0, :, 0], [2, 3, 4, 5])
+    np.testing.assert_array_equal(window.actions[0, :, 0], [2.5, 3.5, 4.5])
+    np.testing.assert_array_equal(window.rewards[0], [2.5, 3.5, 4.5])
+    np.testing.assert_array_equal(window.durations[0], [1, 1, 1])
+    assert window.valid.all()
+    assert not window.terminated[0]
+
+
+def test_past_truncation_padding_is_neutral_and_invalid():
+    replay = filled([3, 4], endings=[False, False])
+    window = replay.windows(*at(replay, 2), 3)
+    np.testing.assert_array_equal(window.observations[0, :, 0], [2, 3, 3, 3])
+    np.testing.assert_array_equal(window.rewards[0], [2.5, 0, 0])
+    np.testing.assert_array_equal(window.durations[0], [1, 0, 0])
+    np.testing.assert_array_equal(window.valid[0], [True, False, False])
+    assert not window.terminated[0]
+    np.testing.assert_array_equal(window.goals[0, :, 0], [0, 0, 0, 0])
+
+
+def test_past_termination_padding_is_an_absorbing_state_and_valid():
+    replay = filled([3, 4], endings=[True, False])
+    window = replay.windows(*at(replay, 2), 3)
+    np.testing.assert_array_equal(window.observations[0, :, 0], [2, 3, 3, 3])
+    np.testing.assert_array_equal(window.rewards[0], [2.5, 0, 0])
+    assert window.valid.all()
+    assert window.terminated[0]
+
+
+def test_a_window_that_ends_just_before_termination_is_not_terminated():
+    replay = filled([4], endings=[True])
+    assert not replay.windows(*at(replay, 0), 3).terminated[0]
+    assert replay.windows(*at(replay, 1), 3).terminated[0]
+
+
+def test_the_newest_window_is_cut_at_the_current_observation():
+    replay = filled([3])
+    window = replay.windows(*at(replay, 2), 3)
+    np.testing.assert_array_equal(window.observations[0, :, 0], [2, 3, 3, 3])
+    np.testing.assert_array_equal(window.valid[0], [True, False, False])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    endings=st.lists(st.booleans(), min_size=12, max_size=12),
+    capacity=st.integers(5, 40),
+    n=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_no_window_ever_joins_two_episodes(lengths, endings, capacity, n, seed):
+    replay = filled(lengths, capacity=capacity, endings=endings)
+    window = replay.sample(50, n, np.random.default_rng(seed))
+    observations = window.observations[..., 0]
+    episodes = observations // 100
+    assert (episodes == episodes[:, :1]).all()
+    assert (window.goals[..., 0] == episodes).all()
+    moves = np.diff(observations, axis=1)
+    real = window.durations == 1
+    np.testing.assert_array_equal(moves, real)  # a real decision moves by one, padding stands still
+    np.testing.assert_array_equal(window.rewards, np.where(real, observations[:, :-1] + 0.5, 0))
+    np.testing.assert_array_equal(window.actions[real][:, 0], observations[:, :-1][real] + 0.5)
+    assert real[:, 0].all()
+    for row in range(50):
+        episode = int(episodes[row, 0])
+        reached_end = observations[row, -1] == 100 * episode + lengths[episode]
+        assert window.terminated[row] == (reached_end and endings[episode])
+    assert (window.valid == (real | window.terminated[:, None])).all()
+
+
+def test_starts_are_uniform_over_all_decisions_of_all_lanes():
+    replay = filled([2, 5, 1], lanes=2, capacity=60)
+    fill(replay, [3], lane=1)
+    window = replay.sample(22_000, 1, np.random.default_rng(0))
+    starts, counts = np.unique(window.observations[:, 0, 0], return_counts=True)
+    np.testing.assert_array_equal(starts, [0, 1, 100, 101, 102, 103, 104, 200, 1000, 1001, 1002])
+    assert np.abs(counts - 2000).max() < 5 * np.sqrt(2000)
+
+
+def test_the_ring_keeps_the_newest_and_its_size():
+    replay = filled([50], capacity=10)
+    assert len(replay) == 9
+    starts = replay.sample(500, 1, np.random.default_rng(0)).observations[:, 0, 0]
+    assert set(starts) == set(range(41, 50))
+
+
+def test_two_hundred_thousand_decisions_fit():
+    replay = Replay(capacity=200_000, lanes=1, observation_size=1, goal_size=0, action_size=1)
+    assert replay.rows == 200_000
+
+
+def test_lanes_do_not_mix():
+    replay = filled([5], lanes=2, capacity=40)
+    fill(replay, [5], lane=1)
+    window = replay.sample(200, 3, np.random.default_rng(0))
+    lanes = window.observations[..., 0] // 1000
+    assert (lanes == lanes[:, :1]).all()
+    assert {0, 1} == set(lanes[:, 0])
+
+
+def test_restored_replay_gives_the_same_windows_and_goes_on_the_same():
+    one = filled([4, 7, 3], capacity=12)
+    other = Replay(capacity=12, lanes=1, observation_size=1, goal_size=1, action_size=1)
+    other.restore({name: array.copy() for name, array in one.state().items()})
+    fill(one, [2, 2])
+    fill(other, [2, 2])
+    for left, right in zip(
+        one.sample(40, 3, np.random.default_rng(1)),
+        other.sample(40, 3, np.random.default_rng(1)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(left, right)
+    np.testing.assert_array_equal(one.current(), other.current())
+
+
+def test_sampling_before_any_decision_is_refused():
+    replay = filled([])
+    with pytest.raises(ValueError, match="nothing to sample"):
+        replay.sample(4, 2, np.random.default_rng(0))
+
+
+def test_a_replay_too_small_for_its_lanes_is_refused():
+    with pytest.raises(ValueError, match="capacity 8"):
+        Replay(capacity=8, lanes=4, observation_size=1, goal_size=0, action_size=1)
