@@ -9,7 +9,9 @@ from grasp.replay import Replay
 
 
 def filled(lengths, *, capacity=64, lane=0, lanes=1, endings=None):
-    """Episodes of the given lengths; observation 100 * episode + t, action and reward the same + 0.5."""
+    """Episodes of the given lengths; observation 100 * episode + t, action and reward the same +
+    0.5.
+    """
     replay = Replay(capacity=capacity, lanes=lanes, observation_size=1, goal_size=1, action_size=1)
     fill(replay, lengths, lane=lane, endings=endings)
     return replay

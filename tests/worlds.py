@@ -78,12 +78,12 @@ def all_zero(tree: Any) -> bool:
 class Probe(gymnasium.Env):
     """A world of one to a few steps whose value is known.
 
-    kind "constant": reward 1 in a one-step episode.
-    kind "action": one step, reward 1 - (a - 0.5)^2: best action 0.5, value 1.
-    kind "goal": one step, reward 1 - (a - g)^2 with a goal g of -0.6 or 0.6: best action g.
-    kind "delayed": two steps, reward 1 at the end: value 0.99 at the first state, 1 at the second.
-    kind "endless": truncated after 4 steps, reward 1 a step: value 1 / (1 - 0.9) under a discount of 0.9.
-    kind "final": the second step ends it for good with reward 0 after reward 1: value 1, then 0.
+    kind "constant": reward 1 in a one-step episode. kind "action": one step, reward 1 - (a -
+    0.5)^2: best action 0.5, value 1. kind "goal": one step, reward 1 - (a - g)^2 with a goal g of
+    -0.6 or 0.6: best action g. kind "delayed": two steps, reward 1 at the end: value 0.99 at the
+    first state, 1 at the second. kind "endless": truncated after 4 steps, reward 1 a step: value 1
+    / (1 - 0.9) under a discount of 0.9. kind "final": the second step ends it for good with reward
+    0 after reward 1: value 1, then 0.
     """
 
     action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
@@ -123,7 +123,9 @@ class Probe(gymnasium.Env):
 
 
 class Counting(gymnasium.Env):
-    """Observation t, reward t: data that encodes its own index. Episodes of `length`, the end as asked."""
+    """Observation t, reward t: data that encodes its own index. Episodes of `length`, the end as
+    asked.
+    """
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32)
     action_space = gymnasium.spaces.Box(np.array([-2, 0]), np.array([6, 1]), dtype=np.float64)

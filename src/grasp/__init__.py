@@ -40,7 +40,6 @@ _HOMES = {
     "load": "session",
     "train": "session",
 }
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  # the names that _HOMES gives homes
 
 
 def __getattr__(name: str) -> Any:
@@ -50,4 +49,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_HOMES, "__version__"])

@@ -1,7 +1,7 @@
 """The command: grasp train, evaluate, figure, export.
 
-What can be refused without JAX is refused before it is imported; every refusal is one sentence and an exit code
-(`errors.py`).
+What can be refused without JAX is refused before it is imported; every refusal is one sentence and
+an exit code (`errors.py`).
 """
 
 import dataclasses
@@ -52,9 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         if arguments[0] not in commands:
-            raise UsageError(
-                f"unknown command {arguments[0]!r}; commands: {', '.join(commands)}"
-            )
+            raise UsageError(f"unknown command {arguments[0]!r}; commands: {', '.join(commands)}")
         return commands[arguments[0]](arguments[1:])
     except (GraspError, ValueError) as problem:
         if not isinstance(problem, GraspError) and "--debug" in arguments:
@@ -82,7 +80,9 @@ def train(arguments: list[str]) -> int:
         task: str  # a suite task, dmc:DOMAIN-TASK or gym:ID
         schedule: Annotated[Schedule, tyro.conf.arg(name="")] = Schedule()
         run: Path | None = None  # run directory; runs/TASK-AGENT-seedN unless given
-        preset: Preset = "default"  # what learns best on two cores, or exactly what the paper states
+        preset: Preset = (
+            "default"  # what learns best on two cores, or exactly what the paper states
+        )
         wandb: bool = False  # log to Weights & Biases as well
         agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
 
@@ -104,7 +104,8 @@ def train(arguments: list[str]) -> int:
     last = trained.run.evaluations()[-1]
     print(
         f"{name} on {flags.task}: return {last['eval/return']:.1f} "
-        f"(mean of {len(last['eval/returns'])} greedy episodes) after {last['environment_steps']:,} steps"
+        f"(mean of {len(last['eval/returns'])} greedy episodes) "
+        f"after {last['environment_steps']:,} steps"
     )
     print(f"run: {trained.run.path}   picture: {trained.run.curve}")
     return 0
@@ -113,12 +114,14 @@ def train(arguments: list[str]) -> int:
 def evaluate(arguments: list[str]) -> int:
     @dataclasses.dataclass(frozen=True)
     class Evaluate:
-        """Play greedy episodes with the agent of a run directory, from starts that training never saw."""
+        """Play greedy episodes with the agent of a run, from starts that training never saw."""
 
         run: tyro.conf.Positional[Path]  # run directory
         episodes: int = 10
         seed: int = 0
-        which: Literal["last", "best"] = "last"  # the last checkpoint, or the best evaluation's agent
+        which: Literal["last", "best"] = (
+            "last"  # the last checkpoint, or the best evaluation's agent
+        )
         json: bool = False  # print one JSON object instead of text
 
     flags = _parse(Evaluate, "grasp evaluate", arguments)
@@ -142,10 +145,15 @@ def evaluate(arguments: list[str]) -> int:
     deviation = (sum((value - mean) ** 2 for value in returns) / len(returns)) ** 0.5
     heads = head_use([episode.heads for episode in episodes])
     if flags.json:
-        print(json.dumps({"mean": mean, "deviation": deviation, "returns": returns, "heads": heads}))
+        print(
+            json.dumps({"mean": mean, "deviation": deviation, "returns": returns, "heads": heads})
+        )
         return 0
     used = ", ".join(f"{head}: {share:.0%}" for head, share in heads.items())
-    print(f"return {mean:.1f} ± {deviation:.1f} over {len(returns)} greedy episodes; heads used: {used}")
+    print(
+        f"return {mean:.1f} ± {deviation:.1f} over {len(returns)} greedy episodes; "
+        f"heads used: {used}"
+    )
     return 0
 
 
@@ -178,7 +186,9 @@ def figure(arguments: list[str]) -> int:
 
     flags = _parse(Figure, "grasp figure", arguments)
     if not flags.folder.is_dir() or not any(flags.folder.glob("*/*.csv")):
-        raise UsageError(f"{flags.folder} has no <task>/<agent>-seed<k>.csv; `grasp export` writes them")
+        raise UsageError(
+            f"{flags.folder} has no <task>/<agent>-seed<k>.csv; `grasp export` writes them"
+        )
     from grasp.figures import draw_results
 
     path = flags.to or flags.folder / "curves.png"
@@ -188,14 +198,12 @@ def figure(arguments: list[str]) -> int:
 
 
 def _parse(kind: Any, program: str, arguments: list[str]) -> Any:
-    return tyro.cli(
-        kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,)
-    )
+    return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
 
 
 def _agent_first(arguments: list[str]) -> str:
     if not arguments:
-        raise UsageError("no agent given; usage: grasp train AGENT --task TASK, as in grasp train GA-4 --task walker-walk")
+        raise UsageError("no agent given; try grasp train GA-4 --task walker-walk")
     if arguments[0] in ("-h", "--help"):
         return "GA-4"
     check_agent(arguments[0])

@@ -1,4 +1,5 @@
-"""The affordance module: K mappings from a state to an action or option (Section 2, "Affordance module").
+"""The affordance module: K mappings from a state to an action or option (Section 2, "Affordance
+module").
 
 Three kinds differ only in what they read of the state (choice 11):
 
@@ -6,7 +7,8 @@ Three kinds differ only in what they read of the state (choice 11):
     state-conditioned  SA-K   features
     unconditioned      A-K    nothing: K learned actions, the same everywhere
 
-All end in tanh, so an affordance always lies in [-1, 1]^action; the environment's own bounds are met by rescaling.
+All end in tanh, so an affordance always lies in [-1, 1]^action; the environment's own bounds are
+met by rescaling.
 """
 
 from collections.abc import Callable
@@ -20,7 +22,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from grasp.model import AbstractState
 from grasp.networks import MLP
 
-Affordances = Callable[[Any], Float[Array, "K action"]]  # what a planner asks for: any state -> K actions
+Affordances = Callable[
+    [Any], Float[Array, "K action"]
+]  # what a planner asks for: any state -> K actions
 Conditioning = Literal["goal", "state", "none"]
 
 

@@ -27,7 +27,7 @@ def play(
     seeds: Sequence[int],
     progress: Callable[[Episode], None] = lambda episode: None,
 ) -> list[Episode]:
-    """One greedy episode per seed, in the order of the seeds; as many at once as there are worlds."""
+    """One greedy episode per seed, in their order; as many at once as there are worlds."""
     waiting = list(enumerate(seeds))[::-1]
     finished: dict[int, Episode] = {}
     lanes = [_Lane(world, agent.sizes.observation, agent.sizes.goal) for world in worlds]

@@ -32,7 +32,9 @@ def draw_curve(evaluations: Sequence[Mapping[str, Any]], path: Path, title: str)
 
 
 def draw_results(folder: Path, path: Path) -> list[str]:
-    """One panel per task of a suite under `results/`, one line per agent: mean over its seeds; returns the tasks."""
+    """One panel per task of a suite under `results/`, one line per agent: mean over its seeds;
+    returns the tasks.
+    """
     tasks = {task.name: read_results(task) for task in sorted(folder.iterdir()) if task.is_dir()}
     agents = sorted({agent for runs in tasks.values() for agent in runs})
     figure, axes = _canvas(len(tasks))

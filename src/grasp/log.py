@@ -1,4 +1,6 @@
-"""Where a run's numbers go: metrics.jsonl (the ground truth), TensorBoard, W&B if asked for, and a progress line."""
+"""Where a run's numbers go: metrics.jsonl (the ground truth), TensorBoard, W&B if asked for, and a
+progress line.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -17,7 +19,7 @@ class Progress(Protocol):
 
 
 class Log:
-    """One row of numbers at a time, to every place; the numbers are already finite and on the host."""
+    """One row of numbers at a time, to every place."""
 
     def __init__(
         self,

@@ -1,11 +1,14 @@
 """The two losses of Algorithm 1 and the targets they share.
 
-    v_j      = r_j + gamma^{n_j} v_{j+1},   v_{i+n} = max_b Q_target(encode_target(x_{i+n}), b)    (choices 1, 2, 10)
-    L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2 [+ (n_j - duration(s_j, a_j))^2 for options]
+    v_j      = r_j + gamma^{n_j} v_{j+1},   v_{i+n} = max_b Q_target(encode_target(x_{i+n}), b)
+    L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
+               [+ (n_j - duration(s_j, a_j))^2 for options]
     L_afford = - sum_j V(s_j),   V the planner's root value
 
-A loss is differentiated with respect to its first argument and nothing else: the model loss never sees the
-affordances, and the affordance loss takes the model as a constant.
+(choices 1, 2 and 10 say how this differs from the paper's letter).
+
+A loss is differentiated with respect to its first argument and nothing else: the model loss never
+sees the affordances, and the affordance loss takes the model as a constant.
 """
 
 import jax
@@ -22,7 +25,7 @@ Metrics = dict[str, Float[Array, "..."]]
 
 def value_targets(
     rewards: Float[Array, " n"], discounts: Float[Array, " n"], bootstrap: Float[Array, ""]
-) -> Float[Array, " n+1"]:
+) -> Float[Array, " states"]:
     """v_j = r_j + d_j v_{j+1} backwards from the bootstrap, which is the last entry."""
 
     def back(following, decision):
@@ -42,7 +45,7 @@ def window_targets(
     key: PRNGKeyArray,
     *,
     bootstrap: str,
-) -> Float[Array, "B n+1"]:
+) -> Float[Array, "B states"]:
     """Value targets of every state of every window, with the parameters given (the target ones)."""
     last = jax.vmap(model.encode)(window.observations[:, -1], window.goals[:, -1])
     if bootstrap == "planner":
@@ -56,7 +59,9 @@ def window_targets(
 def unroll(
     model: ValueEquivalentModel, window: Window
 ) -> tuple[AbstractState, Float[Array, "B n"], Float[Array, "B n"]]:
-    """States s_i .. s_{i+n} from x_i along the recorded actions, with rewards and durations predicted on the way."""
+    """States s_i .. s_{i+n} from x_i along the recorded actions, with rewards and durations
+    predicted on the way.
+    """
     state = jax.vmap(model.encode)(window.observations[:, 0], window.goals[:, 0])
 
     def along(state, action):
@@ -74,14 +79,14 @@ def model_loss(
     model: ValueEquivalentModel,
     target_model: ValueEquivalentModel,
     window: Window,
-    targets: Float[Array, "B n+1"],
+    targets: Float[Array, "B states"],
     *,
     consistency: float,
 ) -> tuple[Float[Array, ""], tuple[AbstractState, Metrics]]:
-    """L_model, averaged over the window; also the unrolled states, which the affordances learn from.
+    """L_model, averaged over the window; also the unrolled states, the affordances' roots.
 
-    `consistency` weighs a term beyond the paper (choice 7): the unrolled state should be where the target encoder
-    puts the observation that really came.
+    `consistency` weighs a term beyond the paper (choice 7): the unrolled state should be where the
+    target encoder puts the observation that really came.
     """
     states, rewards, durations = unroll(model, window)
     values = jax.vmap(jax.vmap(model.value))(states)  # [B, n+1]

@@ -6,8 +6,8 @@ Encoder, dynamics, reward, value and duration are five networks over one abstrac
     s', r, n     = dynamics(s, b), reward(s, b), duration(s, b)
     v            = value(s)
 
-trained so that rewards and values come out right; no observation is ever reconstructed.
-The goal rides along unchanged (choice 11): dynamics read the features only, reward, duration and value read
+trained so that rewards and values come out right; no observation is ever reconstructed. The goal
+rides along unchanged (choice 11): dynamics read the features only, reward, duration and value read
 features and goal.
 
 Everything here is written for one state; callers batch with `jax.vmap`.
@@ -100,15 +100,14 @@ class ValueEquivalentModel(eqx.Module):
         return self.value_head(*state)[0]
 
     def duration(self, state: AbstractState, action: Float[Array, " action"]) -> Float[Array, ""]:
-        """Expected length n of an option, at least one; a primitive action lasts one (choice 12)."""
+        """Expected length n of an option, at least 1; a primitive action lasts 1 (choice 12)."""
         if self.duration_head is None:
             return jnp.ones(())
         return 1 + jax.nn.softplus(self.duration_head(*state, action)[0])
 
     def _bounded(self, features: Float[Array, " m"]) -> Float[Array, " m"]:
-        """Zero mean and unit variance over the features, so that a long unroll cannot drift away."""
+        """Zero mean and unit variance over the features, so that no unroll drifts away."""
         if not self.layer_norm:
             return features
         centred = features - features.mean()
         return centred * jax.lax.rsqrt(jnp.mean(centred**2) + 1e-5)
-

@@ -1,7 +1,8 @@
 """The multilayer perceptron of Appendix A, written for planning.
 
-Its first layer takes its input in parts, W [s; a] = W_s s + W_a a. Under `jax.vmap` over the K actions of one state the
-product W_s s is then made once for all K children: what `CompleteTree` spends most of its time on.
+Its first layer takes its input in parts, W [s; a] = W_s s + W_a a. Under `jax.vmap` over the K
+actions of one state the product W_s s is then made once for all K children: what `CompleteTree`
+spends most of its time on.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 @jax.custom_vjp
 def elu(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """x above 0, exp(x) - 1 below; its derivative is read off the output, which saves an exponential."""
+    """x above 0, exp(x) - 1 below; its derivative is read off the output, which saves an
+    exponential.
+    """
     return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one line that moves in a terminal, plain lines elsewhere."""
+"""What a person sees of a run: a line that moves in a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -53,8 +53,10 @@ class ProgressLine:
             self._evaluation = f"{row['eval/return']:.1f} at {steps:,}"
         if "affordances/head_spread" in row:
             self._heads = (
-                f"heads {row['affordances/head_spread']:.2f} apart, Q spread {row['planner/q_spread']:.3g}, "
-                f"entropy {row['planner/entropy']:.2f}, saturated {row['affordances/saturated']:.0%}"
+                f"heads {row['affordances/head_spread']:.2f} apart, "
+                f"Q spread {row['planner/q_spread']:.3g}, "
+                f"entropy {row['planner/entropy']:.2f}, "
+                f"saturated {row['affordances/saturated']:.0%}"
             )
         text = self._text(now, steps)
         if self._console.is_terminal:

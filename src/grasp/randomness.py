@@ -1,12 +1,14 @@
 """Randomness without a generator to lose: every draw is a function of (seed, stream, step).
 
-A resumed run asks for the same (seed, stream, step) and gets the same numbers, so no generator state is saved.
-Streams are disjoint: evaluating more often changes nothing about training.
+A resumed run asks for the same (seed, stream, step) and gets the same numbers, so no generator
+state is saved. Streams are disjoint: evaluating more often changes nothing about training.
 """
 
 import enum
 
+import jax
 import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray
 
 
 class Stream(enum.IntEnum):
@@ -20,15 +22,15 @@ class Stream(enum.IntEnum):
 
 
 def generator(seed: int, stream: Stream, step: int) -> np.random.Generator:
-    """Philox, named because numpy's default generator may change: key (seed, stream), counter step."""
+    """Philox by name, since numpy's default may change: key (seed, stream), counter step."""
     return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, step]))
 
 
-def key(seed: int, stream: Stream, step: int):
-    """The JAX key of the same place."""
-    import jax  # here, so that what only needs host randomness starts without JAX
-
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), stream), step)
+def key(seed: int, stream: Stream, step: int | Int[Array, ""]) -> PRNGKeyArray:
+    """The JAX key of the same place; the step may be traced."""
+    return jax.random.fold_in(
+        jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), stream), step
+    )
 
 
 def episode_seed(seed: int, stream: Stream, episode: int) -> int:

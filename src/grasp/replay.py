@@ -1,32 +1,34 @@
-"""Replay: a ring of decisions per environment, read as windows of n (Algorithm 1, "sample a sequence").
+"""Replay: a ring of decisions per environment, read as windows of n (Algorithm 1, "sample a
+sequence").
 
-Every observation is stored once. An episode of T decisions takes T + 1 rows of its environment's lane; the last row
-holds the final observation and starts no decision (`end`). The row under the cursor is always such a row, so the
-newest and the oldest data in the ring never join.
+Every observation is stored once. An episode of T decisions takes T + 1 rows of its environment's
+lane; the last row holds the final observation and starts no decision (`end`). The row under the
+cursor is always such a row, so the newest and the oldest data in the ring never join.
 
     row      t          t+1        t+2 (end)   | t+3 ...
     holds    x_t a_t r  x_t+1 a r  x_t+2       | first observation of the next episode
 
-A window that runs past its episode's end is padded (choice 10): reward 0, duration 0, the final observation repeated.
-After termination the padding is the truth about an absorbing state and counts (`valid`); after truncation it does not.
+A window that runs past its episode's end is padded (choice 10): reward 0, duration 0, the final
+observation repeated. After termination the padding is the truth about an absorbing state and counts
+(`valid`); after truncation it does not.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 
 class Window(NamedTuple):
-    """B windows of n decisions."""
+    """B windows of n decisions, of numpy on the host and of JAX in an update."""
 
-    observations: Float[Array, "B n+1 observation"]
-    goals: Float[Array, "B n+1 goal"]
-    actions: Float[Array, "B n action"]
-    rewards: Float[Array, "B n"]
-    durations: Float[Array, "B n"]  # 0 where padded, so that gamma^0 = 1 passes values through
-    valid: Bool[Array, "B n"]
-    terminated: Bool[Array, " B"]  # the episode ended for good inside the window: bootstrap with 0
+    observations: Float[Any, "B states observation"]  # states = n + 1
+    goals: Float[Any, "B states goal"]
+    actions: Float[Any, "B n action"]
+    rewards: Float[Any, "B n"]
+    durations: Float[Any, "B n"]  # 0 where padded, so that gamma^0 = 1 passes values through
+    valid: Bool[Any, "B n"]
+    terminated: Bool[Any, " B"]  # the episode ended for good inside the window: bootstrap with 0
 
 
 class Replay:
@@ -38,7 +40,8 @@ class Replay:
         self.rows = capacity // lanes
         if self.rows < 3:
             raise ValueError(
-                f"replay capacity {capacity} for {lanes} environments leaves {self.rows} rows each; give at least {3 * lanes}"
+                f"replay capacity {capacity} for {lanes} environments leaves {self.rows} rows "
+                f"each; give at least {3 * lanes}"
             )
         shape = (lanes, self.rows)
         self.observations = np.zeros((*shape, observation_size), np.float32)

@@ -1,4 +1,6 @@
-"""Finished runs as small files that are committed: results/<suite>/<task>/<agent>-seed<k>.csv and .json."""
+"""Finished runs as small files that are committed: results/<suite>/<task>/<agent>-seed<k>.csv and
+.json.
+"""
 
 import csv
 import json

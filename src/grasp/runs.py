@@ -7,8 +7,9 @@
     best/                  the agent of the best evaluation, same files without the replay
     curve.png              return over environment steps
 
-A checkpoint is written beside its place, flushed to disk and renamed, so it exists whole or not at all; the manifest
-carries the SHA-256 of its arrays, and nothing is ever unpickled. Checkpoints are chosen by their step.
+A checkpoint is written beside its place, flushed to disk and renamed, so it exists whole or not at
+all; the manifest carries the SHA-256 of its arrays, and nothing is ever unpickled. Checkpoints are
+chosen by their step.
 """
 
 import contextlib
@@ -86,7 +87,9 @@ class Run:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the directory; a second run in it is refused at once, and a killed one leaves no lock behind."""
+        """Hold the directory; a second run in it is refused at once, and a killed one leaves no
+        lock behind.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / ".lock").open("w") as lock:
             try:

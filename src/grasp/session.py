@@ -42,8 +42,9 @@ def train(
 ) -> "LoadedAgent":
     """Train an agent, or continue its run, and return it.
 
-    `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for several at once).
-    `label` names the agent in paths and pictures. `settings` are the fields of `Schedule`: steps, seed, num_envs, evaluate_every, ...
+    `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for
+    several at once). `label` names the agent in paths and pictures. `settings` are the fields of
+    `Schedule`: steps, seed, num_envs, evaluate_every, ...
     """
     made = agent_named(agent) if isinstance(agent, str) else agent
     title = task if isinstance(task, str) else _title(task)
@@ -62,7 +63,9 @@ def train(
             log.close()
     rows = where.evaluations()
     if rows:
-        draw_curve(rows, where.curve, f"{training.name} on {training.task}, seed {training.schedule.seed}")
+        draw_curve(
+            rows, where.curve, f"{training.name} on {training.task}, seed {training.schedule.seed}"
+        )
     if loop.stop is not None:
         raise Interrupted(loop.stop, where)
     return LoadedAgent(loop.agent, make, where)
@@ -86,7 +89,7 @@ class LoadedAgent:
         self._make = make
 
     def act(self, observation: Any) -> np.ndarray:
-        """The greedy action for one observation of the environment, in the environment's own bounds."""
+        """The greedy action for one observation, in the environment's own bounds."""
         observations, goals = self._batch(observation)
         action = np.asarray(self.compiled.act_greedily(observations, goals).actions[0])
         return self.world.stretched(action)
@@ -153,7 +156,9 @@ def _maker(task: str | World, title: str, copies: int) -> Callable[[], Boundary]
     if not isinstance(task, gymnasium.Env):
         return lambda: Boundary(task(), title)
     if copies > 1:
-        raise UsageError("several environments at once need a function that makes one, not an environment")
+        raise UsageError(
+            "several environments at once need a function that makes one, not an environment"
+        )
     return lambda: Boundary(copy.deepcopy(task), title)
 
 
@@ -165,7 +170,9 @@ def _title(task: World) -> str:
 
 @contextmanager
 def _signals(loop: Loop) -> Iterator[None]:
-    """SIGINT and SIGTERM ask the loop to save and stop; outside the main thread signals stay as they are."""
+    """SIGINT and SIGTERM ask the loop to save and stop; outside the main thread signals stay as
+    they are.
+    """
 
     def ask(number: int, frame: Any) -> None:
         loop.stop = signal.Signals(number)

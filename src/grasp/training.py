@@ -1,14 +1,16 @@
 """The loop of Algorithm 1: act, store, update, evaluate, save.
 
-One turn takes a decision in each environment and then makes the updates that are due. All that a turn depends on is
-in the loop's counters, the agent's arrays, the replay and the environments, and all of that is in a checkpoint; random
-numbers are a function of (seed, stream, counter). Evaluating, logging and saving change none of it.
+One turn takes a decision in each environment and then makes the updates that are due. All that a
+turn depends on is in the loop's counters, the agent's arrays, the replay and the environments, and
+all of that is in a checkpoint; random numbers are a function of (seed, stream, counter).
+Evaluating, logging and saving change none of it.
 """
 
 import dataclasses
 import signal
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -80,7 +82,9 @@ class Loop:
     def __init__(self, training: Training, run: Run, make: Callable[[], Boundary], log: Log):
         self.training, self.run, self.log = training, run, log
         self.worlds = [make() for _ in range(training.schedule.num_envs)]
-        self.evaluation_worlds = [make() for _ in range(min(training.schedule.evaluation_episodes, 10))]
+        self.evaluation_worlds = [
+            make() for _ in range(min(training.schedule.evaluation_episodes, 10))
+        ]
         sizes = self.worlds[0].sizes
         self.agent = CompiledAgent(training.agent, sizes, training.schedule.seed)
         self.replay = Replay(
@@ -160,8 +164,7 @@ class Loop:
         while counters.updates + calls <= due:
             random = generator(self.training.schedule.seed, Stream.SAMPLE, counters.updates)
             windows = self.replay.sample(calls * agent.batch, agent.window, random)
-            shape = (calls, agent.batch)
-            windows = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), windows)
+            windows = jax.tree.map(partial(_split, calls), windows)  # [calls, B, ...]
             self.metrics = self.agent.update(windows, counters.updates)
             counters.updates += calls
 
@@ -182,8 +185,9 @@ class Loop:
         for name, value in metrics.items():
             if not np.isfinite(value).all():
                 raise Diverged(
-                    f"{name} is {value} after {self.counters.updates} updates; the last checkpoint of {self.run.path} "
-                    "is good: lower --model-learning-rate or check the scale of the rewards"
+                    f"{name} is {value} after {self.counters.updates} updates; "
+                    f"the last checkpoint of {self.run.path} is good: "
+                    "lower --model-learning-rate or check the scale of the rewards"
                 )
         row = metrics | {"rollout/episodes": self.counters.episodes}
         if self.episode_returns:
@@ -196,7 +200,8 @@ class Loop:
         count, counters = self.training.schedule.evaluation_episodes, self.counters
         first = counters.evaluations * count
         seeds = [
-            episode_seed(self.training.schedule.seed, Stream.EVALUATE, first + index) for index in range(count)
+            episode_seed(self.training.schedule.seed, Stream.EVALUATE, first + index)
+            for index in range(count)
         ]
         episodes = play(self.agent, self.evaluation_worlds, seeds)
         counters.evaluations += 1
@@ -270,6 +275,10 @@ def restored_arrays(tree: Any, arrays: Arrays) -> Any:
         return jax.numpy.asarray(arrays[name])
 
     return jax.tree_util.tree_map_with_path(put, tree)
+
+
+def _split(parts: int, leaf: np.ndarray) -> np.ndarray:
+    return leaf.reshape(parts, -1, *leaf.shape[1:])
 
 
 def _under(arrays: Arrays, prefix: str) -> Arrays:

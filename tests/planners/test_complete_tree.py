@@ -31,7 +31,9 @@ def plan_by_enumeration(model, affordances, state, depth, temperature):
         if depth == 1:
             following = float(model.value(step.state))
         else:
-            following = plan_by_enumeration(model, affordances, step.state, depth - 1, temperature)[2]
+            following = plan_by_enumeration(model, affordances, step.state, depth - 1, temperature)[
+                2
+            ]
         q_values.append(float(step.reward) + float(step.discount) * following)
     weights = [math.exp((q - max(q_values)) / temperature) for q in q_values]
     policy = [weight / sum(weights) for weight in weights]
@@ -97,7 +99,9 @@ def test_gradient_to_the_affordances_is_that_of_finite_differences(key, depth, t
 
 
 def test_the_gradient_flows_through_policy_and_values_at_every_level(key):
-    """By the paper's formula: with pi held fixed, or Q of the children held fixed, it is another gradient."""
+    """By the paper's formula: with pi held fixed, or Q of the children held fixed, it is another
+    gradient.
+    """
     planner, root = CompleteTree(2, 0.3), Position(jnp.array([0.3, -0.8]))
     weights = jax.random.normal(key, (3, 2, 2))
 
@@ -113,7 +117,9 @@ def test_the_gradient_flows_through_policy_and_values_at_every_level(key):
 
         return planner(HandMade(), affordances, root, key).value
 
-    full = jax.grad(lambda w: planner(HandMade(), hand_made_affordances(w), root, key).value)(weights)
+    full = jax.grad(lambda w: planner(HandMade(), hand_made_affordances(w), root, key).value)(
+        weights
+    )
     assert not np.allclose(full, jax.grad(with_fixed_policy)(weights), rtol=1e-2)
     assert not np.allclose(full, jax.grad(with_deep_actions_fixed)(weights), rtol=1e-2)
 
@@ -124,7 +130,11 @@ def test_one_affordance_is_a_single_trajectory(key):
     root = state
     for _ in range(4):
         step = HandMade().step(state, affordances(state)[0])
-        total, discount, state = total + discount * step.reward, discount * step.discount, step.state
+        total, discount, state = (
+            total + discount * step.reward,
+            discount * step.discount,
+            step.state,
+        )
     total += discount * HandMade().value(state)
     plan = CompleteTree(4, 0.7)(HandMade(), affordances, root, key)
     np.testing.assert_allclose(plan.value, total, rtol=1e-5)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from grasp.errors import UsageError
 
 if TYPE_CHECKING:
+    from grasp.affordances import Conditioning
     from grasp.agents.grasp import Grasp
 
 PAPER_AGENTS = (
@@ -22,7 +23,7 @@ PAPER_AGENTS = (
 Preset = Literal["default", "paper"]
 
 _NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
-_CONDITIONING = {"GA": "goal", "SA": "state", "A": "none"}
+_CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
 _PAPER: dict[str, Any] = {
@@ -54,10 +55,13 @@ def check_agent(name: str) -> None:
         near = difflib.get_close_matches(name.upper(), PAPER_AGENTS, n=1, cutoff=0.3)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(
-            f"unknown agent {name!r}; {hint}agents: {', '.join(PAPER_AGENTS)}, and any other K, as in GA-6"
+            f"unknown agent {name!r}; {hint}agents: {', '.join(PAPER_AGENTS)}, "
+            "and any other K, as in GA-6"
         )
     if int(match["K"]) < 1:
-        raise UsageError(f"agent {name!r} asks for K = {match['K']} affordances; K is at least 1: try GA-4")
+        raise UsageError(
+            f"agent {name!r} asks for K = {match['K']} affordances; K is at least 1: try GA-4"
+        )
 
 
 def agent_named(name: str, preset: Preset = "default") -> "Grasp":
@@ -99,5 +103,7 @@ def rebuilt(described: dict[str, Any]) -> Any:
     }
     kind = fields.pop("kind", None)
     if kind not in kinds:
-        raise UsageError(f"no agent or planner of kind {kind!r}; this version knows {', '.join(kinds)}")
+        raise UsageError(
+            f"no agent or planner of kind {kind!r}; this version knows {', '.join(kinds)}"
+        )
     return kinds[kind](**fields)

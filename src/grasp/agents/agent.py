@@ -1,7 +1,7 @@
 """What the training loop asks of an agent.
 
-An agent is a frozen dataclass of hyper-parameters with pure functions; all that learning changes is in the state that
-they take and return. Actions lie in [-1, 1].
+An agent is a frozen dataclass of hyper-parameters with pure functions; all that learning changes is
+in the state that they take and return. Actions lie in [-1, 1].
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -31,17 +31,34 @@ class Decision(NamedTuple):
 
 @runtime_checkable
 class Agent(Protocol):
-    replay_capacity: int
-    batch: int
-    window: int
-    warm_up: int
-    decisions_per_update: int
-    updates_per_call: int
+    @property
+    def replay_capacity(self) -> int: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def window(self) -> int: ...
+
+    @property
+    def warm_up(self) -> int: ...
+
+    @property
+    def decisions_per_update(self) -> int: ...
+
+    @property
+    def updates_per_call(self) -> int: ...
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> Any: ...
 
-    def act(self, state: Any, observations: Any, goals: Any, key: PRNGKeyArray, decisions: Any) -> Decision: ...
+    def act(
+        self, state: Any, observations: Any, goals: Any, key: PRNGKeyArray, decisions: Any
+    ) -> Decision: ...
 
-    def act_greedily(self, state: Any, observations: Any, goals: Any, key: PRNGKeyArray) -> Decision: ...
+    def act_greedily(
+        self, state: Any, observations: Any, goals: Any, key: PRNGKeyArray
+    ) -> Decision: ...
 
-    def update(self, state: Any, window: Window, key: PRNGKeyArray) -> tuple[Any, dict[str, Any]]: ...
+    def update(
+        self, state: Any, window: Window, key: PRNGKeyArray
+    ) -> tuple[Any, dict[str, Any]]: ...

@@ -1,7 +1,7 @@
 """An agent with its state, compiled: what the loop, the evaluation and `grasp.load` hold.
 
-Each function is compiled once per shape of its input. Keys are made inside the compiled functions from (seed, step),
-so that a call costs one dispatch.
+Each function is compiled once per shape of its input. Keys are made inside the compiled functions
+from (seed, step), so that a call costs one dispatch.
 """
 
 from typing import Any
@@ -61,6 +61,6 @@ class CompiledAgent:
         return plan
 
     def update(self, windows: Window, first: int) -> dict[str, Any]:
-        """`updates_per_call` updates from windows [U, B, ...]; `first` is the number of updates before."""
+        """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before."""
         self.arrays, metrics = self._update(self.arrays, windows, np.int32(first))
         return metrics

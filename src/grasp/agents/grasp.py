@@ -1,8 +1,8 @@
-"""GrASP (Algorithm 1): plan over K learned affordances, learn the model from replay, learn the affordances through
-the planner.
+"""GrASP (Algorithm 1): plan over K learned affordances, learn the model from replay, learn the
+affordances through the planner.
 
-The frozen dataclass is the agent and its hyper-parameters; `GraspState` is what learning changes. Both losses are in
-`losses.py`, the planners in `planners/`.
+The frozen dataclass is the agent and its hyper-parameters; `GraspState` is what learning changes.
+Both losses are in `losses.py`, the planners in `planners/`.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from grasp.affordances import AffordanceModule, Conditioning
 from grasp.agents.agent import Decision, Sizes
 from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
-from grasp.model import AbstractState, ValueEquivalentModel
+from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
@@ -44,7 +44,9 @@ class GraspState(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Grasp:
-    """A GrASP agent; the defaults are what learns best on two cores, `paper()` is what the paper states."""
+    """A GrASP agent; the defaults are what learns best on two cores, `paper()` is what the paper
+    states.
+    """
 
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
     num_affordances: int = 4  # K
@@ -136,7 +138,7 @@ class Grasp:
         key: PRNGKeyArray,
         decisions: Int[Array, ""],
     ) -> Decision:
-        """Sample an affordance from the root policy and add noise that falls with the decisions taken."""
+        """Sample an affordance from the root policy and add noise that falls with the decisions."""
         plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
         plan = self.plan(state, observations, goals, plan_key)
         heads = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
@@ -196,7 +198,10 @@ class Grasp:
             saturation_penalty=self.saturation_penalty,
         )
         affordances, affordance_optimiser, affordance_norm = _descend(
-            self._affordance_optimiser, state.affordance_optimiser, state.online.affordances, gradient
+            self._affordance_optimiser,
+            state.affordance_optimiser,
+            state.online.affordances,
+            gradient,
         )
         online = Parameters(model=model, affordances=affordances)
         spread = jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1))
@@ -246,7 +251,9 @@ class Grasp:
         return state.observation_normaliser(observations), state.goal_normaliser(goals)
 
     def _followed(self, target: Parameters, online: Parameters, updates: Any) -> Parameters:
-        """Every `target_period` updates the targets move `target_rate` of the way to the online parameters."""
+        """Every `target_period` updates the targets move `target_rate` of the way to the online
+        parameters.
+        """
         rate = jnp.where(updates % self.target_period == 0, self.target_rate, 0.0)
 
         def follow(old, new):
@@ -263,7 +270,9 @@ def head_metrics(plans: Plan) -> Metrics:
     entropy = -jnp.sum(plans.policy * jnp.log(plans.policy + 1e-20), axis=-1)
     chosen = jnp.mean(jax.nn.one_hot(jnp.argmax(plans.q_values, -1), K), axis=0)  # [K]
     return {
-        "affordances/head_spread": jnp.mean(apart),  # root mean square distance of two heads, 0 to 2
+        "affordances/head_spread": jnp.mean(
+            apart
+        ),  # root mean square distance of two heads, 0 to 2
         "affordances/saturated": jnp.mean(jnp.abs(plans.actions) > 0.95),
         "affordances/chosen": chosen,
         "planner/q_spread": jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1)),
@@ -281,7 +290,7 @@ def _descend(optimiser, optimiser_state, parameters, gradient):
     changes, optimiser_state = optimiser.update(
         gradient, optimiser_state, eqx.filter(parameters, eqx.is_array)
     )
-    return eqx.apply_updates(parameters, changes), optimiser_state, optax.global_norm(gradient)
+    return eqx.apply_updates(parameters, changes), optimiser_state, optax.tree.norm(gradient)
 
 
 def _of_head(actions: Float[Array, "B K action"], heads: Int[Array, " B"]):

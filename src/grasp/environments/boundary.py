@@ -1,8 +1,8 @@
 """Where an environment's numbers enter: every one of them is checked here, at the step it appears.
 
-A `Boundary` shows any Gymnasium environment with a Box action space as flat float32 arrays: an observation, a goal
-(empty unless the observation is a dictionary with `desired_goal`), and actions in [-1, 1] stretched to the
-environment's own bounds.
+A `Boundary` shows any Gymnasium environment with a Box action space as flat float32 arrays: an
+observation, a goal (empty unless the observation is a dictionary with `desired_goal`), and actions
+in [-1, 1] stretched to the environment's own bounds.
 """
 
 from typing import Any, NamedTuple
@@ -52,16 +52,17 @@ class Boundary:
         """Take an action of [-1, 1]; whatever lies outside is clipped."""
         taken = self.stretched(action)
         observation, reward, terminated, truncated, info = self.environment.step(taken)
+        reward = float(reward)
         if not np.isfinite(reward):
             raise EnvironmentFault(
-                f"{self.name} returned reward {reward}; rewards must be finite: check the environment's step"
+                f"{self.name} returned reward {reward}; rewards must be finite: check its step"
             )
         observation, goal = self._arrays(observation, "step")
         success = info.get("success", info.get("is_success"))
         return Outcome(
             observation=observation,
             goal=goal,
-            reward=float(reward),
+            reward=reward,
             duration=int(info.get("duration", 1)),
             terminated=bool(terminated),
             truncated=bool(truncated),
@@ -98,13 +99,14 @@ class Boundary:
             label = key or "observation"
             if part.size != size:
                 raise EnvironmentFault(
-                    f"{self.name} returned a {label} of {part.size} numbers from {where}; its space has {size}"
+                    f"{self.name} returned a {label} of {part.size} numbers from {where}; "
+                    f"its space has {size}"
                 )
             if not np.isfinite(part).all():
                 entry = int(np.flatnonzero(~np.isfinite(part))[0])
                 raise EnvironmentFault(
-                    f"{self.name} returned {part[entry]} in entry {entry} of its {label} from {where}; "
-                    "observations must be finite: check the environment"
+                    f"{self.name} returned {part[entry]} in entry {entry} of its {label} "
+                    f"from {where}; observations must be finite: check the environment"
                 )
         return flat[0], flat[1] if len(flat) > 1 else np.zeros(0, np.float32)
 
@@ -113,8 +115,8 @@ def _bounds(environment: gymnasium.Env, name: str) -> tuple[np.ndarray, np.ndarr
     space = environment.action_space
     if not isinstance(space, gymnasium.spaces.Box):
         raise UsageError(
-            f"{name} has the action space {space}; grasp plans over continuous actions and needs a Box: "
-            "choose an environment with continuous actions or wrap this one"
+            f"{name} has the action space {space}; grasp plans over continuous actions "
+            "and needs a Box: choose an environment with continuous actions or wrap this one"
         )
     low, high = (np.asarray(bound, np.float64).ravel() for bound in (space.low, space.high))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
@@ -133,13 +135,15 @@ def _keys(space: gymnasium.Space, name: str) -> list[str | None]:
     if isinstance(space, gymnasium.spaces.Dict) and "observation" in space.spaces:
         return [key for key in ("observation", "desired_goal") if key in space.spaces]
     raise UsageError(
-        f"{name} has the observation space {space}; grasp reads a Box, or a Dict with `observation` and "
-        "`desired_goal`: wrap it with gymnasium.wrappers.FlattenObservation"
+        f"{name} has the observation space {space}; grasp reads a Box, or a Dict with "
+        "`observation` and `desired_goal`: wrap it with gymnasium.wrappers.FlattenObservation"
     )
 
 
 def _size(space: gymnasium.Space, key: str | None, name: str) -> int:
     part = space if key is None else space[key]  # type: ignore[index]  # a Dict, by _keys
     if not isinstance(part, gymnasium.spaces.Box):
-        raise UsageError(f"{name} has `{key}` in {part}; it must be a Box: flatten it with a wrapper")
+        raise UsageError(
+            f"{name} has `{key}` in {part}; it must be a Box: flatten it with a wrapper"
+        )
     return int(np.prod(part.shape))

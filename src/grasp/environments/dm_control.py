@@ -1,8 +1,9 @@
 """DM Control Suite tasks behind Gymnasium's interface.
 
-Low-level state features, the suite's own action repeat and time limit. Where the task places a target anew each
-episode, its position is the goal (choice 16) and the observation is Gymnasium's goal dictionary; the features, which
-in the suite already tell where the target lies from the body, are left whole.
+Low-level state features, the suite's own action repeat and time limit. Where the task places a
+target anew each episode, its position is the goal (choice 16) and the observation is Gymnasium's
+goal dictionary; the features, which in the suite already tell where the target lies from the body,
+are left whole.
 """
 
 import ctypes.util
@@ -20,6 +21,8 @@ from dm_control import suite
 
 # Where a suite task keeps the target it randomises.
 GOAL_GEOMS = {"reacher": "target", "fish-swim": "target"}
+
+mj: Any = mujoco  # its compiled functions have no stubs
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
@@ -73,20 +76,24 @@ class SuiteEnvironment(gymnasium.Env):
         self._environment.close()
 
     def get_state(self) -> dict[str, Any]:
-        """All that the rest of the episode depends on: the seed that laid it out, the physics, the clock."""
-        kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        """All that the rest of the episode depends on: the seed that laid it out, the physics, the
+        clock.
+        """
+        kind = mj.mjtState.mjSTATE_INTEGRATION
         model, data = self.physics.model.ptr, self.physics.data.ptr
-        physics = np.zeros(mujoco.mj_stateSize(model, kind))
-        mujoco.mj_getState(model, data, physics, kind)
+        physics = np.zeros(mj.mj_stateSize(model, kind))
+        mj.mj_getState(model, data, physics, kind)
         return {"seed": self._seed, "physics": physics, "steps": self._environment._step_count}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.reset(seed=int(state["seed"]))  # lays out the targets, which live in the model
         model, data = self.physics.model.ptr, self.physics.data.ptr
-        kind = mujoco.mjtState.mjSTATE_INTEGRATION
-        mujoco.mj_setState(model, data, np.asarray(state["physics"]), kind)
-        mujoco.mj_forward(model, data)
-        mujoco.mj_setState(model, data, np.asarray(state["physics"]), kind)  # forward moved the warm start
+        kind = mj.mjtState.mjSTATE_INTEGRATION
+        mj.mj_setState(model, data, np.asarray(state["physics"]), kind)
+        mj.mj_forward(model, data)
+        mj.mj_setState(
+            model, data, np.asarray(state["physics"]), kind
+        )  # forward moved the warm start
         self._environment._step_count = int(state["steps"])
 
     def _observation(self, timestep: Any) -> Observation:

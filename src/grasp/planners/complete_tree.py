@@ -6,8 +6,9 @@ With b ranging over the K affordances of s, and n the expected duration of b,
     pi(b|s) = softmax(Q(s, .) / temperature)
     V(s)    = sum_b pi(b|s) Q(s, b),      and at a leaf V(s) is the value network.
 
-Nothing is detached: the gradient of V(s0) with respect to the affordances flows through both pi and Q at every
-level, as the paper derives. The tree is expanded level by level, all nodes of a level in one call of the model.
+Nothing is detached: the gradient of V(s0) with respect to the affordances flows through both pi and
+Q at every level, as the paper derives. The tree is expanded level by level, all nodes of a level in
+one call of the model.
 """
 
 import dataclasses
@@ -23,8 +24,8 @@ from grasp.model import Model
 from grasp.planners.plan import Plan
 
 
-class Level(NamedTuple):
-    """The edges that leave the N nodes of one depth."""
+class Edges(NamedTuple):
+    """What leaves the N nodes of one level."""
 
     actions: Float[Array, "N K action"]
     rewards: Float[Array, "N K"]
@@ -38,9 +39,14 @@ class CompleteTree:
 
     def __post_init__(self) -> None:
         if self.depth < 1:
-            raise ValueError(f"planner depth is {self.depth}; a tree needs at least 1: use --planner.depth 1 or more")
+            raise ValueError(
+                f"planner depth is {self.depth}; it must be at least 1: use --planner.depth 2"
+            )
         if isinstance(self.temperature, float | int) and not self.temperature > 0:
-            raise ValueError(f"planner temperature is {self.temperature}; it must be above 0: use --planner.temperature 1")
+            raise ValueError(
+                f"planner temperature is {self.temperature}; it must be above 0: "
+                "use --planner.temperature 0.5"
+            )
 
     def at_scale(self, spread: Float[Array, ""]) -> "CompleteTree":
         return dataclasses.replace(self, temperature=self.temperature * spread)
@@ -52,30 +58,26 @@ class CompleteTree:
         alone = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], root)
         return jax.tree.map(lambda leaf: leaf[0], self.batch(model, affordances, alone, key))
 
-    def batch(
-        self, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray
-    ) -> Plan:
-        """The plans of B roots; equal to `jax.vmap` of one, with all nodes of a level on one axis."""
+    def batch(self, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray) -> Plan:
+        """The plans of B roots: `jax.vmap` of one, with all nodes of a level on one axis."""
         del key  # deterministic
-        states, levels = roots, []
-        for _ in range(self.depth):
-            level, states = expand(model, affordances, states)
-            levels.append(level)
-        values = jax.vmap(model.value)(states)  # [B * K^D]
-        for level in reversed(levels):
-            q_values, policy, values = self.backup(level, values)
-        return Plan(levels[0].actions, q_values, policy, values)
+        return self._plan(model, affordances, roots, self.depth)
 
-    def backup(self, level: Level, values: Float[Array, " NK"]):
-        """Q, pi and V of the nodes of one level from the values of their children."""
-        q_values = level.rewards + level.discounts * values.reshape(level.rewards.shape)  # [N, K]
+    def _plan(self, model: Model, affordances: Affordances, states: Any, depth: int) -> Plan:
+        """Q, pi and V of N nodes with `depth` levels below them."""
+        edges, children = expand(model, affordances, states)
+        if depth == 1:
+            values = jax.vmap(model.value)(children)  # [N * K]
+        else:
+            values = self._plan(model, affordances, children, depth - 1).value  # [N * K]
+        q_values = edges.rewards + edges.discounts * values.reshape(edges.rewards.shape)  # [N, K]
         policy = jax.nn.softmax(q_values / self.temperature)  # [N, K]
-        return q_values, policy, jnp.sum(policy * q_values, axis=-1)
+        return Plan(edges.actions, q_values, policy, jnp.sum(policy * q_values, axis=-1))
 
 
-def expand(model: Model, affordances: Affordances, states: Any) -> tuple[Level, Any]:
+def expand(model: Model, affordances: Affordances, states: Any) -> tuple[Edges, Any]:
     """All K children of N nodes: the edges, and the N*K child states, parents outermost."""
     actions = jax.vmap(affordances)(states)  # [N, K, action]
     children = jax.vmap(jax.vmap(model.step, in_axes=(None, 0)))(states, actions)  # [N, K, ...]
-    level = Level(actions, children.reward, children.discount)
-    return level, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), children.state)
+    edges = Edges(actions, children.reward, children.discount)
+    return edges, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), children.state)

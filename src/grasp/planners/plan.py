@@ -1,6 +1,7 @@
 """What a planner is, and what it returns.
 
-A planner is any callable `(model, affordances, root, key) -> Plan` for one root. A frozen dataclass serves both as the planner and as its hyper-parameters.
+A planner is any callable `(model, affordances, root, key) -> Plan` for one root. A frozen dataclass
+serves both as the planner and as its hyper-parameters.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable

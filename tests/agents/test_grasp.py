@@ -1,0 +1,251 @@
+"""The agent: probe environments with known answers, targets, compilations, normalisation."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from grasp.agents.agent import Sizes
+from grasp.agents.compiled import CompiledAgent
+from grasp.agents.grasp import Grasp, head_metrics
+from grasp.environments.boundary import Boundary
+from grasp.normaliser import Normaliser
+from grasp.planners.complete_tree import CompleteTree
+from grasp.planners.plan import Plan
+from grasp.randomness import Stream, generator
+from grasp.replay import Replay
+from worlds import Probe
+
+SMALL = Grasp(
+    num_affordances=2,
+    planner=CompleteTree(depth=1, temperature=0.5),
+    width=32,
+    batch=32,
+    window=2,
+    model_learning_rate=5e-4,
+    affordance_learning_rate=2e-3,
+    updates_per_call=50,
+    target_rate=0.05,
+)
+
+
+def learned(kind, agent=SMALL, calls=60, decisions=600):
+    """An agent trained on random decisions in a probe environment."""
+    world = Boundary(Probe(kind), kind)
+    sizes = world.sizes
+    replay = Replay(
+        capacity=2_000,
+        lanes=1,
+        observation_size=sizes.observation,
+        goal_size=sizes.goal,
+        action_size=1,
+    )
+    random = np.random.default_rng(0)
+    replay.begin(0, *world.reset(0))
+    for step in range(decisions):
+        action = random.uniform(-1, 1, 1).astype(np.float32)
+        outcome = world.step(action)
+        replay.add(
+            0,
+            action=action,
+            reward=outcome.reward,
+            duration=1,
+            terminated=outcome.terminated,
+            observation=outcome.observation,
+            goal=outcome.goal,
+        )
+        if outcome.ended:
+            replay.begin(0, *world.reset(step + 1))
+    compiled = CompiledAgent(agent, sizes, seed=0)
+    for call in range(calls):
+        windows = replay.sample(50 * agent.batch, agent.window, generator(0, Stream.SAMPLE, call))
+        windows = jax.tree.map(lambda x: x.reshape(50, agent.batch, *x.shape[1:]), windows)
+        compiled.update(windows, 50 * call)
+    return compiled
+
+
+def value(agent, observation, goal=()):
+    plan = agent.plan(
+        np.array([[observation]], np.float32), np.array(goal, np.float32).reshape(1, -1)
+    )
+    return float(plan.q_values.max())
+
+
+def greedy(agent, observation, goal=()):
+    decision = agent.act_greedily(
+        np.array([[observation]], np.float32), np.array(goal, np.float32).reshape(1, -1)
+    )
+    return float(decision.actions[0, 0])
+
+
+def test_constant_reward_is_learned():
+    assert value(learned("constant"), -0.5) == pytest.approx(1, abs=0.05)
+
+
+def test_the_best_action_is_learned_with_its_value():
+    agent = learned("action")
+    assert greedy(agent, -0.5) == pytest.approx(0.5, abs=0.15)
+    assert value(agent, -0.5) == pytest.approx(1, abs=0.1)
+
+
+def test_the_action_follows_the_goal():
+    agent = learned("goal", calls=50)
+    assert greedy(agent, -0.5, [0.6]) == pytest.approx(0.6, abs=0.2)
+    assert greedy(agent, -0.5, [-0.6]) == pytest.approx(-0.6, abs=0.2)
+
+
+def test_affordances_that_do_not_read_the_goal_serve_both_goals_between_them():
+    """SA-2 and A-2 cannot move with the goal, so one head goes to each and planning picks."""
+    for reads in ("state", "none"):
+        agent = learned("goal", dataclasses.replace(SMALL, affordances=reads), calls=50)
+        plans = [
+            agent.plan(np.array([[-0.5]], np.float32), np.array([[g]], np.float32))
+            for g in (0.6, -0.6)
+        ]
+        np.testing.assert_array_equal(plans[0].actions, plans[1].actions)
+        assert greedy(agent, -0.5, [0.6]) == pytest.approx(0.6, abs=0.25)
+        assert greedy(agent, -0.5, [-0.6]) == pytest.approx(-0.6, abs=0.25)
+
+
+def test_delayed_reward_is_discounted_once():
+    agent = learned("delayed")
+    assert value(agent, -0.5) == pytest.approx(0.99, abs=0.06)
+    assert value(agent, 0.0) == pytest.approx(1, abs=0.06)
+
+
+def test_truncation_bootstraps():
+    agent = learned("endless", dataclasses.replace(SMALL, discount=0.9), calls=60)
+    assert value(agent, 0.0) == pytest.approx(10, rel=0.1)
+
+
+def test_termination_does_not_bootstrap():
+    agent = learned("final")
+    assert value(agent, -0.5) == pytest.approx(1, abs=0.06)
+    assert value(agent, 0.0) == pytest.approx(0, abs=0.06)
+
+
+def test_planning_two_deep_knows_that_nothing_follows_the_end():
+    agent = learned("final", dataclasses.replace(SMALL, planner=CompleteTree(2, 0.5)))
+    assert value(agent, -0.5) == pytest.approx(1, abs=0.08)
+    assert value(agent, 0.0) == pytest.approx(0, abs=0.08)
+
+
+def test_act_and_update_compile_once():
+    agent = learned("action", calls=2)
+    observations, goals = np.zeros((1, 1), np.float32), np.zeros((1, 0), np.float32)
+    for step in range(3):
+        agent.act(observations, goals, step)
+        agent.act_greedily(observations, goals, step)
+    assert agent._act._cache_size() == 1
+    assert agent._act_greedily._cache_size() == 1
+    assert agent._update._cache_size() == 1
+
+
+@pytest.mark.parametrize(("period", "rate"), [(3, 1.0), (1, 0.25)])
+def test_targets_follow_the_online_parameters(key, period, rate):
+    agent = Grasp(width=8, target_period=period, target_rate=rate)
+    state = agent.init(Sizes(2, 0, 1), key)
+    moved = jax.tree.map(lambda leaf: leaf + 1.0 if eqx.is_array(leaf) else leaf, state.online)
+    for updates in range(1, 7):
+        followed = agent._followed(state.target, moved, jnp.asarray(updates))
+        share = rate if updates % period == 0 else 0.0
+        for old, new in zip(jax.tree.leaves(state.target), jax.tree.leaves(followed), strict=True):
+            np.testing.assert_allclose(new, old + share, rtol=1e-5, atol=1e-6)
+
+
+def test_random_affordances_never_learn():
+    agent = dataclasses.replace(SMALL, affordance_learning_rate=0.0, saturation_penalty=0.0)
+    trained = learned("action", agent, calls=2)
+    fresh = CompiledAgent(agent, trained.sizes, seed=0)
+    for old, new in zip(
+        jax.tree.leaves(fresh.arrays.online.affordances),
+        jax.tree.leaves(trained.arrays.online.affordances),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_exploration_noise_falls_with_the_decisions():
+    agent = CompiledAgent(
+        dataclasses.replace(SMALL, noise_start=0.4, noise_end=0.0), Sizes(1, 0, 1), 0
+    )
+    observations, goals = np.zeros((400, 1), np.float32), np.zeros((400, 0), np.float32)
+
+    def spread(decisions):
+        decision = agent.act(observations, goals, decisions)
+        heads = np.asarray(decision.heads)
+        chosen = np.asarray(decision.plan.actions)[np.arange(400), heads]
+        return np.std(np.asarray(decision.actions) - chosen)
+
+    assert spread(0) == pytest.approx(0.4, rel=0.2)
+    assert spread(25_000) == pytest.approx(0.2, rel=0.2)
+    assert spread(50_000) == 0
+    assert np.abs(agent.act(observations, goals, 0).actions).max() <= 1
+
+
+def test_heads_are_sampled_from_the_policy():
+    agent = CompiledAgent(dataclasses.replace(SMALL, num_affordances=4), Sizes(1, 0, 1), 0)
+    observations, goals = np.zeros((4000, 1), np.float32), np.zeros((4000, 0), np.float32)
+    decision = agent.act(observations, goals, 0)
+    shares = np.bincount(np.asarray(decision.heads), minlength=4) / 4000
+    np.testing.assert_allclose(shares, decision.plan.policy[0], atol=0.04)
+    greedy = agent.act_greedily(observations, goals)
+    assert (np.asarray(greedy.heads) == np.argmax(decision.plan.policy[0])).all()
+
+
+def test_same_place_same_numbers():
+    def actions(seed, step):
+        agent = CompiledAgent(SMALL, Sizes(1, 0, 1), seed)
+        return np.asarray(
+            agent.act(np.zeros((3, 1), np.float32), np.zeros((3, 0), np.float32), step).actions
+        )
+
+    np.testing.assert_array_equal(actions(1, 5), actions(1, 5))
+    assert not np.array_equal(actions(1, 5), actions(1, 6))
+    assert not np.array_equal(actions(1, 5), actions(2, 5))
+
+
+def test_normaliser_is_numpys_mean_and_deviation():
+    data = np.random.default_rng(0).normal(3, 2, (100, 4)).astype(np.float32)
+    data[:, 3] = 7.0  # constant
+    statistics = Normaliser.empty(4)
+    for part in np.split(data, [10, 55]):
+        statistics = statistics.including(jnp.asarray(part))
+    expected = (data - data.mean(0)) / np.where(data.std(0) > 1e-4, data.std(0), 1)
+    np.testing.assert_allclose(statistics(jnp.asarray(data)), expected, atol=1e-3)
+    fresh = Normaliser.empty(4)
+    np.testing.assert_array_equal(fresh(jnp.asarray(data)), data)
+    assert np.abs(statistics(jnp.full((1, 4), 1e9))).max() <= 10
+
+
+def test_head_metrics_by_hand():
+    plans = Plan(
+        actions=jnp.array([[[1.0, 0.0], [0.0, 0.0]], [[0.99, 0.2], [0.99, 0.2]]]),
+        q_values=jnp.array([[1.0, 3.0], [2.0, 2.5]]),
+        policy=jnp.array([[0.5, 0.5], [1.0, 0.0]]),
+        value=jnp.array([2.0, 2.0]),
+    )
+    metrics = head_metrics(plans)
+    np.testing.assert_allclose(metrics["affordances/head_spread"], np.sqrt(0.5) / 2, rtol=1e-5)
+    np.testing.assert_allclose(metrics["planner/q_spread"], 1.25)
+    np.testing.assert_allclose(metrics["planner/entropy"], np.log(2) / 2, rtol=1e-5)
+    np.testing.assert_allclose(metrics["affordances/saturated"], 3 / 8)
+    np.testing.assert_allclose(metrics["affordances/chosen"], [0, 1])
+
+
+@pytest.mark.parametrize("reads", ["goal", "state", "none"])
+def test_what_each_kind_of_affordance_reads(key, reads):
+    agent = dataclasses.replace(SMALL, affordances=reads, num_affordances=3)
+    affordances = agent.init(Sizes(1, 2, 2), key).online.affordances
+
+    def actions(features, goal):
+        from grasp.model import AbstractState
+
+        return affordances(AbstractState(jnp.full(32, features), jnp.full(2, goal)))
+
+    assert actions(0.1, 0.1).shape == (3, 2)
+    assert (reads != "none") == (not np.array_equal(actions(0.1, 0.1), actions(0.9, 0.1)))
+    assert (reads == "goal") == (not np.array_equal(actions(0.1, 0.1), actions(0.1, 0.9)))

@@ -1,0 +1,225 @@
+"""Targets by hand, the recursion over episode ends, and which parameters each loss may move."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from grasp.losses import affordance_loss, model_loss, unroll, value_targets, window_targets
+from grasp.planners.complete_tree import CompleteTree
+from grasp.replay import Window
+from worlds import all_zero, random_states, small_affordances, small_model
+
+
+def window_of(B=4, n=3, goal=0, **changes):
+    random = np.random.default_rng(0)
+
+    def normal(*shape):
+        return jnp.asarray(random.normal(size=shape), jnp.float32)
+
+    window = Window(
+        observations=normal(B, n + 1, 3),
+        goals=normal(B, n + 1, goal),
+        actions=jnp.tanh(normal(B, n, 2)),
+        rewards=normal(B, n),
+        durations=jnp.ones((B, n)),
+        valid=jnp.ones((B, n), bool),
+        terminated=jnp.zeros(B, bool),
+    )
+    return window._replace(**changes)
+
+
+def test_value_targets_by_hand():
+    targets = value_targets(
+        jnp.array([1.0, 2.0, 3.0]), jnp.array([0.5, 0.5, 0.5]), jnp.asarray(8.0)
+    )
+    np.testing.assert_allclose(targets, [1 + 0.5 * 5.5, 2 + 0.5 * 7, 3 + 0.5 * 8, 8])
+
+
+def test_neutral_padding_passes_the_bootstrap_through():
+    targets = value_targets(
+        jnp.array([1.0, 0.0, 0.0]), jnp.array([0.9, 1.0, 1.0]), jnp.asarray(10.0)
+    )
+    np.testing.assert_allclose(targets, [10, 10, 10, 10])
+
+
+@pytest.fixture
+def parts(key):
+    return small_model(key), small_affordances(key, 3), CompleteTree(2, 0.5)
+
+
+@pytest.mark.parametrize("bootstrap", ["planner", "value"])
+def test_window_targets_bootstrap_at_the_last_real_observation(parts, key, bootstrap):
+    model, affordances, planner = parts
+    window = window_of()
+    targets = window_targets(model, affordances, planner, window, key, bootstrap=bootstrap)
+    for row in range(4):
+        last = model.encode(window.observations[row, -1], window.goals[row, -1])
+        if bootstrap == "planner":
+            expected = float(planner(model, affordances, last, key).q_values.max())
+        else:
+            expected = float(model.value(last))
+        for j in reversed(range(4)):
+            np.testing.assert_allclose(targets[row, j], expected, rtol=1e-4, atol=1e-5)
+            if j:
+                expected = float(window.rewards[row, j - 1]) + 0.99 * expected
+
+
+def test_a_terminated_window_has_no_bootstrap(parts, key):
+    model, affordances, planner = parts
+    window = window_of(
+        rewards=jnp.array([[1.0, 5.0, 0.0]] * 4),
+        durations=jnp.array([[1.0, 1.0, 0.0]] * 4),
+        terminated=jnp.ones(4, bool),
+    )
+    targets = window_targets(model, affordances, planner, window, key, bootstrap="planner")
+    np.testing.assert_allclose(targets, [[1 + 0.99 * 5, 5, 0, 0]] * 4, rtol=1e-6)
+
+
+def test_durations_discount_the_targets(parts, key):
+    model, affordances, planner = parts
+    window = window_of(durations=jnp.array([[2.0, 7.0, 1.0]] * 4), terminated=jnp.ones(4, bool))
+    targets = window_targets(model, affordances, planner, window, key, bootstrap="planner")
+    rewards = np.asarray(window.rewards)
+    by_hand = rewards[:, 0] + 0.99**2 * (rewards[:, 1] + 0.99**7 * rewards[:, 2])
+    np.testing.assert_allclose(targets[:, 0], by_hand, rtol=1e-5)
+
+
+def test_unroll_is_the_model_applied_step_by_step(key):
+    model, window = small_model(key, goal=2, options=True), window_of(goal=2)
+    states, rewards, durations = unroll(model, window)
+    state = model.encode(window.observations[1, 0], window.goals[1, 0])
+    for j in range(3):
+        np.testing.assert_allclose(states.features[1, j], state.features, rtol=1e-4, atol=1e-5)
+        step = model.step(state, window.actions[1, j])
+        np.testing.assert_allclose(rewards[1, j], step.reward, rtol=1e-4, atol=1e-5)
+        length = model.duration(state, window.actions[1, j])
+        np.testing.assert_allclose(durations[1, j], length, rtol=1e-4)
+        state = step.state
+
+
+def test_model_loss_by_hand(key):
+    model, window = small_model(key, options=True), window_of(durations=jnp.full((4, 3), 2.0))
+    valid = jnp.array([[True, True, True], [True, False, False]] * 2)
+    window = window._replace(valid=valid)
+    targets = jnp.asarray(np.random.default_rng(1).normal(size=(4, 4)), jnp.float32)
+    loss, _ = model_loss(model, model, window, targets, consistency=0.0)
+    states, rewards, durations = unroll(model, window)
+    errors = {"reward": [], "value": [], "duration": []}
+    for row in range(4):
+        for j in range(4):
+            state = jax.tree.map(lambda leaf, row=row, j=j: leaf[row, j], states)
+            if j == 0 or valid[row, j - 1]:
+                errors["value"].append(float(model.value(state) - targets[row, j]) ** 2)
+            if j < 3 and valid[row, j]:
+                errors["reward"].append(float(rewards[row, j] - window.rewards[row, j]) ** 2)
+                errors["duration"].append(float(durations[row, j] - 2) ** 2)
+    by_hand = sum(np.mean(values) for values in errors.values())
+    np.testing.assert_allclose(loss, by_hand, rtol=1e-4)
+
+
+def test_what_is_invalid_does_not_count(key):
+    model = small_model(key)
+    valid = jnp.array([[True, False, False]] * 4)
+    window, targets = window_of(valid=valid), jnp.zeros((4, 4))
+    other = window._replace(rewards=window.rewards.at[:, 1:].set(1e6))
+    far = targets.at[:, 2:].set(1e6)
+    loss, _ = model_loss(model, model, window, targets, consistency=1.0)
+    same, _ = model_loss(model, model, other, far, consistency=1.0)
+    np.testing.assert_array_equal(loss, same)
+
+
+def test_consistency_is_the_distance_from_what_the_target_encoder_sees(key):
+    model, target, window = small_model(key), small_model(jax.random.key(9)), window_of()
+    loss, (states, metrics) = model_loss(model, target, window, jnp.zeros((4, 4)), consistency=1.0)
+    plain, _ = model_loss(model, target, window, jnp.zeros((4, 4)), consistency=0.0)
+    distances = [
+        np.mean(
+            (
+                states.features[b, j]
+                - target.encode(window.observations[b, j], jnp.zeros(0)).features
+            )
+            ** 2
+        )
+        for b in range(4)
+        for j in (1, 2, 3)
+    ]
+    np.testing.assert_allclose(metrics["train/consistency_loss"], np.mean(distances), rtol=1e-4)
+    np.testing.assert_allclose(loss - plain, np.mean(distances), rtol=1e-3)
+
+
+def test_the_model_loss_never_moves_the_affordances(parts, key):
+    """Even with the affordances inside the bootstrap: they are no argument of the differentiated
+    loss.
+    """
+    model, affordances, planner = parts
+    window = window_of()
+
+    def loss(affordances):
+        targets = window_targets(model, affordances, planner, window, key, bootstrap="planner")
+        targets = jax.lax.stop_gradient(targets)  # as value_and_grad of the model sees them
+        return model_loss(model, model, window, targets, consistency=1.0)[0]
+
+    assert all_zero(eqx.filter_grad(loss)(affordances))
+
+
+def test_an_update_of_one_part_leaves_the_other_bit_for_bit(key):
+    """The whole of Algorithm 1 with one learning rate at zero."""
+    from grasp.agents.agent import Sizes
+    from grasp.agents.grasp import Grasp
+
+    def after(model_rate, affordance_rate):
+        agent = Grasp(
+            width=16,
+            batch=4,
+            model_learning_rate=model_rate,
+            affordance_learning_rate=affordance_rate,
+        )
+        state = agent.init(Sizes(3, 0, 2), key)
+        updated, _ = eqx.filter_jit(agent.update)(state, window_of(), key)
+        return state.online, updated.online
+
+    def same(left, right):
+        pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    before, online = after(1e-3, 0.0)
+    assert same(before.affordances, online.affordances)
+    assert not same(before.model, online.model)
+    before, online = after(0.0, 1e-3)
+    assert same(before.model, online.model)
+    assert not same(before.affordances, online.affordances)
+
+
+def test_the_affordance_loss_gives_the_model_no_gradient(parts, key):
+    """The loss's gradient has the affordances' structure: there is nothing in it for the model."""
+    model, affordances, planner = parts
+    roots = random_states(key, 4)
+
+    def loss(affordances):
+        return affordance_loss(affordances, model, planner, roots, key, saturation_penalty=0.0)
+
+    gradient, plans = eqx.filter_grad(loss, has_aux=True)(affordances)
+    assert jax.tree.structure(gradient) == jax.tree.structure(eqx.filter(affordances, eqx.is_array))
+    assert not all_zero(gradient)
+    value, _ = loss(affordances)
+    np.testing.assert_allclose(value, -plans.value.mean(), rtol=1e-5)
+
+
+def test_the_saturation_penalty_pulls_heads_back(parts, key):
+    model, affordances, planner = parts
+    saturated = eqx.tree_at(lambda a: a.offsets, affordances, affordances.offsets + 5.0)
+    roots = random_states(key, 4)
+
+    def penalty(affordances):
+        with_it, _ = affordance_loss(
+            affordances, model, planner, roots, key, saturation_penalty=1.0
+        )
+        without, _ = affordance_loss(
+            affordances, model, planner, roots, key, saturation_penalty=0.0
+        )
+        return with_it - without
+
+    assert (eqx.filter_grad(penalty)(saturated).offsets > 0).all()
+    np.testing.assert_allclose(penalty(affordances), 0, atol=1e-6)
