@@ -3,7 +3,7 @@ progress line.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from grasp.errors import UsageError
 from grasp.runs import Facts, Run
 
 
+@runtime_checkable
 class Progress(Protocol):
     decisions: int
     environment_steps: int

@@ -278,7 +278,7 @@ def restored_arrays(tree: Any, arrays: Arrays) -> Any:
 
 
 def _split(parts: int, leaf: np.ndarray) -> np.ndarray:
-    return leaf.reshape(parts, -1, *leaf.shape[1:])
+    return leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:])
 
 
 def _under(arrays: Arrays, prefix: str) -> Arrays:

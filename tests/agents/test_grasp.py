@@ -29,6 +29,7 @@ SMALL = Grasp(
     affordance_learning_rate=2e-3,
     updates_per_call=50,
     target_rate=0.05,
+    greedy_share=0.0,
 )
 
 
@@ -184,6 +185,20 @@ def test_exploration_noise_falls_with_the_decisions():
     assert spread(25_000) == pytest.approx(0.2, rel=0.2)
     assert spread(50_000) == 0
     assert np.abs(agent.act(observations, goals, 0).actions).max() <= 1
+
+
+def test_greedy_stretches_are_whole_and_as_many_as_asked():
+    agent = dataclasses.replace(SMALL, noise_start=0.5, greedy_share=0.25, greedy_stretch=10)
+    compiled = CompiledAgent(agent, Sizes(1, 0, 1), 0)
+    observations, goals = np.zeros((2, 1), np.float32), np.zeros((2, 0), np.float32)
+    greedy = np.asarray(compiled.act_greedily(observations, goals).actions)
+
+    def is_greedy(step):
+        return np.array_equal(compiled.act(observations, goals, step).actions, greedy)
+
+    stretches = [[is_greedy(10 * stretch + step) for step in (0, 9)] for stretch in range(200)]
+    assert all(first == last for first, last in stretches)
+    assert np.mean([first for first, _ in stretches]) == pytest.approx(0.25, abs=0.1)
 
 
 def test_heads_are_sampled_from_the_policy():

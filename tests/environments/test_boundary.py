@@ -11,7 +11,8 @@ from worlds import Counting, Probe
 
 
 @pytest.mark.parametrize(
-    ("action", "taken"), [([-1, -1], [-2, 0]), ([1, 1], [6, 1]), ([0, 0], [2, 0.5]), ([9, -9], [6, 0])]
+    ("action", "taken"),
+    [([-1, -1], [-2, 0]), ([1, 1], [6, 1]), ([0, 0], [2, 0.5]), ([9, -9], [6, 0])],
 )
 def test_actions_are_stretched_to_the_environments_bounds_and_never_beyond(action, taken):
     environment = Counting()

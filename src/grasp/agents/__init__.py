@@ -45,6 +45,7 @@ _PAPER: dict[str, Any] = {
     "noise_start": 0.0,
     "noise_end": 0.0,
     "random_share": 0.0,
+    "greedy_share": 0.0,
 }
 
 

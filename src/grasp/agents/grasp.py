@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from grasp.affordances import AffordanceModule, Conditioning
 from grasp.agents.agent import Decision, Sizes
@@ -79,6 +79,8 @@ class Grasp:
     noise_end: float = 0.1
     noise_decisions: int = 50_000  # over which it falls linearly
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
+    greedy_share: float = 0.25  # of stretches of decisions taken as in evaluation (choice 5)
+    greedy_stretch: int = 100  # decisions
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
         model_key, affordance_key = jax.random.split(key)
@@ -141,14 +143,17 @@ class Grasp:
         """Sample an affordance from the root policy and add noise that falls with the decisions."""
         plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
         plan = self.plan(state, observations, goals, plan_key)
-        heads = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
+        greedy = self._in_greedy_stretch(decisions)
+        sampled = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
+        heads = jnp.where(greedy, jnp.argmax(plan.policy, axis=-1), sampled)
         chosen = _of_head(plan.actions, heads)  # [B, action]
         done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
         deviation = self.noise_start + (self.noise_end - self.noise_start) * done
         noisy = jnp.clip(chosen + deviation * jax.random.normal(noise_key, chosen.shape), -1, 1)
         at_random = jax.random.bernoulli(random_key, self.random_share, heads.shape)[:, None]
         uniform = jax.random.uniform(uniform_key, chosen.shape, minval=-1, maxval=1)
-        return Decision(jnp.where(at_random, uniform, noisy), heads, plan)
+        explored = jnp.where(at_random, uniform, noisy)
+        return Decision(jnp.where(greedy, chosen, explored), heads, plan)
 
     def act_greedily(
         self,
@@ -228,6 +233,15 @@ class Grasp:
     @property
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
+
+    def _in_greedy_stretch(self, decisions: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether this stretch of the run is greedy; the same stretches in every run.
+
+        A greedy policy that is stuck just beside its aim is freed by noise, so a replay of noisy
+        decisions never shows that staying there earns nothing.
+        """
+        stretch = jax.random.fold_in(jax.random.key(5), decisions // self.greedy_stretch)
+        return jax.random.bernoulli(stretch, self.greedy_share)
 
     def _planner(self, state: GraspState) -> Planner:
         """The planner at the running scale of Q, or the paper's plain tau."""
