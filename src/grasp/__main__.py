@@ -54,11 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments[0] not in commands:
             raise UsageError(f"unknown command {arguments[0]!r}; commands: {', '.join(commands)}")
         return commands[arguments[0]](arguments[1:])
-    except (GraspError, ValueError) as problem:
-        if not isinstance(problem, GraspError) and "--debug" in arguments:
-            raise
+    except GraspError as problem:
         print(f"grasp: {problem}", file=sys.stderr)
-        return getattr(problem, "exit_code", 2)
+        return problem.exit_code
 
 
 def train(arguments: list[str]) -> int:

@@ -3,7 +3,6 @@
 import sys
 import time
 from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -27,7 +26,7 @@ class ProgressLine:
         self._heads = ""
         self._printed = -PLAIN_SECONDS
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "ProgressLine":
         if self._console.is_terminal:
             self._live.start()
             self._live.update(Text("starting: making environments, compiling ..."), refresh=True)

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from grasp.errors import UsageError
+
 
 class Window(NamedTuple):
     """B windows of n decisions, of numpy on the host and of JAX in an update."""
@@ -39,7 +41,7 @@ class Replay:
     ):
         self.rows = capacity // lanes
         if self.rows < 3:
-            raise ValueError(
+            raise UsageError(
                 f"replay capacity {capacity} for {lanes} environments leaves {self.rows} rows "
                 f"each; give at least {3 * lanes}"
             )

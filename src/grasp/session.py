@@ -51,9 +51,10 @@ def train(
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
     training = Training(task=title, name=label, agent=made, schedule=Schedule(**settings))
     where = Run(run or default_run(training))
+    make = _maker(task, title, training.schedule.num_envs)
+    make().close()  # a task that does not fit leaves no run directory behind
     with where.locked():
         where.claim(config(training))
-        make = _maker(task, title, training.schedule.num_envs)
         log = Log(where, wandb=wandb, show=show)
         try:
             loop = Loop(training, where, make, log)

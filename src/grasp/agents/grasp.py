@@ -16,12 +16,29 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from grasp.affordances import AffordanceModule, Conditioning
 from grasp.agents.agent import Decision, Sizes
+from grasp.errors import UsageError
 from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
+
+_COUNTS = (
+    "num_affordances", "width", "window", "batch", "roots_per_window", "target_period",
+    "decisions_per_update", "updates_per_call", "greedy_stretch",
+)  # fmt: skip
+_SHARES = ("discount", "target_rate", "random_share", "greedy_share")
+_AMOUNTS = (
+    "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
+    "consistency", "saturation_penalty", "warm_up", "noise_start", "noise_end", "noise_decisions",
+)  # fmt: skip
+_HUGE = 1e30
+_ALLOWED = (
+    (_COUNTS, (1, _HUGE), "at least 1"),
+    (_SHARES, (0, 1), "between 0 and 1"),
+    (_AMOUNTS, (0, _HUGE), "at least 0 and finite"),
+)
 
 
 class Parameters(eqx.Module):
@@ -81,6 +98,20 @@ class Grasp:
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
     greedy_share: float = 0.25  # of stretches of decisions taken as in evaluation (choice 5)
     greedy_stretch: int = 100  # decisions
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, by the flag that says it."""
+        for names, (least, most), allowed in _ALLOWED:
+            for name in names:
+                value = getattr(self, name)
+                if not least <= value <= most:
+                    flag = "--" + name.replace("_", "-")
+                    raise UsageError(f"{flag} is {value}; it must be {allowed}")
+        if self.roots_per_window > self.window + 1:
+            raise UsageError(
+                f"--roots-per-window is {self.roots_per_window}; a window of n = {self.window} "
+                f"decisions has n + 1 = {self.window + 1} states"
+            )
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
         model_key, affordance_key = jax.random.split(key)

@@ -20,6 +20,7 @@ import tyro
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from grasp.affordances import Affordances
+from grasp.errors import UsageError
 from grasp.model import Model
 from grasp.planners.plan import Plan
 
@@ -39,11 +40,11 @@ class CompleteTree:
 
     def __post_init__(self) -> None:
         if self.depth < 1:
-            raise ValueError(
+            raise UsageError(
                 f"planner depth is {self.depth}; it must be at least 1: use --planner.depth 2"
             )
         if isinstance(self.temperature, float | int) and not self.temperature > 0:
-            raise ValueError(
+            raise UsageError(
                 f"planner temperature is {self.temperature}; it must be above 0: "
                 "use --planner.temperature 0.5"
             )

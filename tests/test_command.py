@@ -1,0 +1,158 @@
+"""The command as a user types it: names, refusals with exit codes, a run up to its picture."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from grasp.__main__ import main
+from grasp.agents import PAPER_AGENTS, agent_named, check_agent, description, rebuilt
+from grasp.errors import UsageError
+
+SMALL = [
+    "--steps", "90", "--evaluate-every", "60", "--evaluation-episodes", "1", "--log-every", "30",
+    "--width", "8", "--batch", "8", "--warm-up", "40",
+]  # fmt: skip
+
+
+def refused(capsys, *arguments, code=2):
+    """The one sentence that a wrong command is answered with."""
+    try:
+        status = main(list(arguments))
+    except SystemExit as exit_:  # the parser's own refusals
+        status = exit_.code
+    error = capsys.readouterr().err
+    assert status == code, error
+    assert "Traceback" not in error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["train", "GA4", "--task", "walker-walk"], "GA-4"),
+        (["train", "GA-0", "--task", "walker-walk"], "K is at least 1"),
+        (["train", "GA--3", "--task", "walker-walk"], "K is at least 1"),
+        (["train", "GA-4", "--task", "walker-wakl"], "did you mean walker-walk"),
+        (["train", "GA-4", "--task", "gym:Pendulum-v9"], "Pendulum"),
+        (["train", "GA-4", "--task", "gym:CartPole-v1"], "needs a Box"),
+        (["train", "GA-4"], "--task"),
+        (["train"], "no agent given"),
+        (["train", "GA-4", "--task", "walker-walk", "--widht", "8"], "--width"),
+        (["train", "GA-4", "--task", "walker-walk", "--planner.depth", "0"], "at least 1"),
+        (["train", "GA-4", "--task", "walker-walk", "--planner.temperature", "0"], "above 0"),
+        (["train", "GA-4", "--task", "walker-walk", "--steps", "-1"], "at least 1"),
+        (["train", "GA-4", "--task", "walker-walk", "--steps", "many"], "steps"),
+        (["train", "GA-4", "--task", "walker-walk", "--batch", "0"], "at least 1"),
+        (["train", "GA-4", "--task", "walker-walk", "--discount", "1.5"], "between 0 and 1"),
+        (["train", "GA-4", "--task", "walker-walk", "--roots-per-window", "9"], "n + 1"),
+        (["train", "GA-4", "--task", "walker-walk", "--preset", "papper"], "paper"),
+        (["evaluate", "nowhere"], "no run directory"),
+        (["evaluate", "nowhere", "--episodes", "0"], "at least 1"),
+        (["figure", "nowhere"], "grasp export"),
+        (["export", "nowhere"], "no run directory"),
+        (["tarin"], "train"),
+        ([], ""),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(capsys, tmp_path, monkeypatch, arguments, hint):
+    monkeypatch.chdir(tmp_path)
+    assert hint in refused(capsys, *arguments)
+    assert not list(tmp_path.rglob("config.json"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "GA4", "--task", "walker-walk"],
+        ["train", "GA-0", "--task", "walker-walk"],
+        ["train", "GA-4", "--task", "walker-wakl"],
+        ["evaluate", "nowhere"],
+        ["--help"],
+        ["--version"],
+    ],
+)
+def test_what_can_be_refused_without_jax_is(arguments):
+    program = (
+        "import sys\nfrom grasp.__main__ import main\n"
+        f"main({arguments!r})\n"
+        "sys.exit(1 if 'jax' in sys.modules or 'dm_control' in sys.modules else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_run_from_the_command_line_to_its_picture(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train = ["train", "GA-2", "--task", "gym:Pendulum-v1", *SMALL]
+    assert main(train) == 0
+    printed = capsys.readouterr()
+    assert "GA-2 on gym:Pendulum-v1: return -" in printed.out
+    assert "heads" in printed.err
+    run = tmp_path / "runs" / "gym-Pendulum-v1-GA-2-seed0"
+    assert (run / "curve.png").stat().st_size > 5_000
+    config = json.loads((run / "config.json").read_text())
+    assert config["agent"]["num_affordances"] == 2
+    assert config["agent"]["width"] == 8
+
+    assert main([*train, "--steps", "120"]) == 0  # the last flag counts: the run goes on
+    assert "continuing at step 90" in capsys.readouterr().err
+    assert "another configuration" in refused(capsys, *train, "--width", "16")
+
+    assert main(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["returns"]) == 2
+    assert sum(result["heads"].values()) == pytest.approx(1)
+    assert main(["evaluate", str(run), "--episodes", "1", "--which", "best"]) == 0
+    assert "over 1 greedy episodes" in capsys.readouterr().out
+
+    assert main(["export", str(run)]) == 0
+    table = tmp_path / "results" / "gymnasium" / "Pendulum-v1" / "GA-2-seed0.csv"
+    lines = table.read_text().splitlines()
+    assert lines[0] == "environment_steps,decisions,return,success"
+    assert [line.split(",")[0] for line in lines[1:]] == ["60", "90", "120"]
+    facts = json.loads(table.with_suffix(".json").read_text())
+    assert {"command", "version", "hours", "evaluation_episodes", "action_repeat"} <= facts.keys()
+    assert facts["configuration"]["agent"]["width"] == 8
+    assert main(["figure", "results/gymnasium"]) == 0
+    assert (tmp_path / "results" / "gymnasium" / "curves.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("name", [*PAPER_AGENTS, "GA-6", "SA-17", "RND-SA-2"])
+def test_every_name_makes_its_agent(name):
+    agent = agent_named(name)
+    assert agent.num_affordances == int(name.rpartition("-")[2])
+    assert (agent.affordance_learning_rate == 0) == name.startswith("RND")
+    reads = {"GA": "goal", "SA": "state", "A": "none"}[name.removeprefix("RND-").partition("-")[0]]
+    assert agent.affordances == reads
+    assert rebuilt(json.loads(json.dumps(description(agent)))) == agent
+
+
+@pytest.mark.parametrize("name", ["GA", "GA-", "ga_4", "XY-4", "GA-4-RND", "GA-4.5", ""])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(UsageError, match="agents: GA-1"):
+        check_agent(name)
+
+
+def test_the_paper_preset_is_what_the_paper_states():
+    agent = agent_named("GA-4", "paper")
+    assert (agent.planner.depth, agent.relative_temperature) == (2, False)
+    assert (agent.width, agent.discount, agent.replay_capacity) == (512, 0.99, 200_000)
+    assert (agent.affordance_learning_rate, agent.model_learning_rate) == (1e-3, 1e-4)
+    assert (agent.target_period, agent.target_rate) == (1_000, 1.0)
+    assert agent.roots_per_window == agent.window + 1
+    assert (agent.consistency, agent.noise_start, agent.noise_end, agent.greedy_share) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    assert not agent.layer_norm
+    assert not agent.normalise_observations
+    assert agent_named("SA-3", "paper").planner.depth == 3
+    assert agent_named("RND-A-8", "paper").affordance_learning_rate == 0
+
+
+def test_unknown_kinds_in_a_configuration_are_refused():
+    with pytest.raises(UsageError, match="no agent or planner of kind 'Evil'"):
+        rebuilt({"kind": "Evil"})
