@@ -14,8 +14,8 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: install  ## train an agent on an embedded task; ends with a score and a picture
-	$(BIN)/grasp demo
+demo: install  ## five minutes: train an agent, end with a score and a picture
+	$(BIN)/grasp train GA-4 --task cartpole-swingup --steps 15000 --evaluate-every 3000 --run demo/cartpole-swingup-GA-4
 
 test: check tests  ## everything that CI runs
 

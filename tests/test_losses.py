@@ -111,7 +111,7 @@ def test_model_loss_by_hand(key):
         for j in range(4):
             state = jax.tree.map(lambda leaf, row=row, j=j: leaf[row, j], states)
             if j == 0 or valid[row, j - 1]:
-                errors["value"].append(float(model.value(state) - targets[row, j]) ** 2)
+                errors["value"] += [float(v - targets[row, j]) ** 2 for v in model.values(state)]
             if j < 3 and valid[row, j]:
                 errors["reward"].append(float(rewards[row, j] - window.rewards[row, j]) ** 2)
                 errors["duration"].append(float(durations[row, j] - 2) ** 2)

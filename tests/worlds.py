@@ -44,6 +44,7 @@ def small_model(key: Any, *, goal: int = 0, options: bool = False) -> ValueEquiv
         action_size=2,
         features=8,
         width=16,
+        num_values=2,
         discount=0.99,
         layer_norm=True,
         options=options,

@@ -89,11 +89,12 @@ def model_loss(
     target encoder puts the observation that really came.
     """
     states, rewards, durations = unroll(model, window)
-    values = jax.vmap(jax.vmap(model.value))(states)  # [B, n+1]
+    values = jax.vmap(jax.vmap(model.values))(states)  # [B, n+1, networks]
     steps_valid = window.valid.astype(jnp.float32)  # [B, n]
     states_valid = jnp.concatenate([jnp.ones_like(steps_valid[:, :1]), steps_valid], axis=1)
     reward_loss = _mean_over((rewards - window.rewards) ** 2, steps_valid)
-    value_loss = _mean_over((values - targets) ** 2, states_valid)
+    value_errors = jnp.mean((values - targets[..., None]) ** 2, axis=-1)  # [B, n+1]
+    value_loss = _mean_over(value_errors, states_valid)
     lasting = steps_valid * (window.durations > 0)  # an absorbing state has no duration to learn
     duration_loss = _mean_over((durations - window.durations) ** 2, lasting)
     seen = jax.vmap(jax.vmap(target_model.encode))(window.observations[:, 1:], window.goals[:, 1:])

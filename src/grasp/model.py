@@ -53,7 +53,7 @@ class ValueEquivalentModel(eqx.Module):
     encoder: MLP
     dynamics: MLP
     reward_head: MLP
-    value_head: MLP
+    value_heads: tuple[MLP, ...]
     duration_head: MLP | None
     discount: float = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
@@ -66,6 +66,7 @@ class ValueEquivalentModel(eqx.Module):
         action_size: int,
         features: int,
         width: int,
+        num_values: int,
         discount: float,
         layer_norm: bool,
         options: bool,
@@ -77,7 +78,10 @@ class ValueEquivalentModel(eqx.Module):
         # The paper embeds (s, a) with two layers and maps on with two more: four in a row.
         self.dynamics = MLP([features, action_size], features, width=width, hidden=3, key=keys[1])
         self.reward_head = MLP(acted, 1, width=width, hidden=2, key=keys[2])
-        self.value_head = MLP(judged, 1, width=width, hidden=2, key=keys[3])
+        self.value_heads = tuple(
+            MLP(judged, 1, width=width, hidden=2, key=value_key)
+            for value_key in jax.random.split(keys[3], num_values)
+        )
         self.duration_head = MLP(acted, 1, width=width, hidden=2, key=keys[4]) if options else None
         self.discount = discount
         self.layer_norm = layer_norm
@@ -97,7 +101,11 @@ class ValueEquivalentModel(eqx.Module):
         )
 
     def value(self, state: AbstractState) -> Float[Array, ""]:
-        return self.value_head(*state)[0]
+        """The least of the value networks: where they disagree, the state is not yet known."""
+        return self.values(state).min()
+
+    def values(self, state: AbstractState) -> Float[Array, " networks"]:
+        return jnp.concatenate([head(*state) for head in self.value_heads])
 
     def duration(self, state: AbstractState, action: Float[Array, " action"]) -> Float[Array, ""]:
         """Expected length n of an option, at least 1; a primitive action lasts 1 (choice 12)."""

@@ -28,6 +28,7 @@ _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "n
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
 _PAPER: dict[str, Any] = {
     "width": 512,
+    "num_values": 1,
     "layer_norm": False,
     "normalise_observations": False,
     "relative_temperature": False,

@@ -25,8 +25,8 @@ from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
 
 _COUNTS = (
-    "num_affordances", "width", "window", "batch", "roots_per_window", "target_period",
-    "decisions_per_update", "updates_per_call", "greedy_stretch",
+    "num_affordances", "width", "num_values", "window", "batch", "roots_per_window",
+    "target_period", "decisions_per_update", "updates_per_call", "greedy_stretch",
 )  # fmt: skip
 _SHARES = ("discount", "target_rate", "random_share", "greedy_share")
 _AMOUNTS = (
@@ -71,6 +71,7 @@ class Grasp:
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
     width: int = 128
+    num_values: int = 2  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
     normalise_observations: bool = True  # choice 20
     initial_spread: float = 1.0  # of the heads before tanh (choice 6)
@@ -122,6 +123,7 @@ class Grasp:
                 action_size=sizes.action,
                 features=self.width,
                 width=self.width,
+                num_values=self.num_values,
                 discount=self.discount,
                 layer_norm=self.layer_norm,
                 options=sizes.options,

@@ -1,0 +1,36 @@
+"""The examples are programs that run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def output(tmp_path, name, *arguments):
+    program = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
+    done = subprocess.run(
+        program,
+        cwd=tmp_path,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_custom_environment(tmp_path):
+    printed = output(tmp_path, "custom_environment.py", "2300")
+    assert "mean return" in printed
+    assert "Plan(actions" in printed
+    assert (tmp_path / "runs" / "Puck-GA-4-seed0" / "curve.png").exists()
+
+
+def test_planning_with_a_model_of_your_own(tmp_path):
+    before, after = output(tmp_path, "plan_with_your_model.py").split("after")
+    value = [float(part.rsplit("Array(", 1)[1].split(",")[0]) for part in (before, after)]
+    assert value[1] > value[0] + 0.5
