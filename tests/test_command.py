@@ -48,6 +48,7 @@ def refused(capsys, *arguments, code=2):
         (["train", "GA-4", "--task", "walker-walk", "--discount", "1.5"], "between 0 and 1"),
         (["train", "GA-4", "--task", "walker-walk", "--roots-per-window", "9"], "n + 1"),
         (["train", "GA-4", "--task", "walker-walk", "--preset", "papper"], "paper"),
+        (["train", "GA-4", "--task", "walker-walk", "--wandb"], "grasp-rl[wandb]"),
         (["evaluate", "nowhere"], "no run directory"),
         (["evaluate", "nowhere", "--episodes", "0"], "at least 1"),
         (["figure", "nowhere"], "grasp export"),

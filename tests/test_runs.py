@@ -1,7 +1,6 @@
 """The run directory: whole or not at all, refused when it is another's, read after damage."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -80,21 +79,11 @@ def test_a_file_or_a_foreign_folder_is_no_place_for_a_run(tmp_path):
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "mine"
 
 
-def test_two_processes_cannot_share_a_directory(tmp_path):
-    run = Run(tmp_path)
-    with run.locked():
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                with Run(tmp_path).locked():
-                    os.write(writer, b"entered")
-            except UsageError as refusal:
-                os.write(writer, str(refusal).encode())
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert b"another process" in os.read(reader, 500)
-    with run.locked():
+def test_a_second_run_in_one_directory_is_refused_until_the_first_is_gone(tmp_path):
+    first, second = Run(tmp_path).locked(), Run(tmp_path).locked()
+    with first, pytest.raises(UsageError, match="another process"), second:
+        pass
+    with Run(tmp_path).locked():
         pass
 
 

@@ -2,6 +2,7 @@
 progress line.
 """
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -75,11 +76,15 @@ def _scalars(row: Facts) -> dict[str, float]:
     return scalars
 
 
-def _start_wandb(run: Run) -> Any:
-    try:
-        import wandb  # type: ignore[import-not-found]  # optional
-    except ImportError:
+def check_wandb() -> None:
+    """Refuse before anything is written."""
+    if importlib.util.find_spec("wandb") is None:
         raise UsageError(
             "--wandb needs the package wandb; install it with pip install 'grasp-rl[wandb]'"
-        ) from None
+        )
+
+
+def _start_wandb(run: Run) -> Any:
+    import wandb  # type: ignore[import-not-found]  # optional
+
     return wandb.init(project="grasp", name=run.path.name, config=run.config(), resume="allow")

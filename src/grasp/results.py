@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grasp.environments import suite_of
 from grasp.errors import UsageError
-from grasp.runs import Run
+from grasp.runs import Facts, Run
 
 HEADER = ("environment_steps", "decisions", "return", "success")
 
@@ -36,11 +36,17 @@ def write_results(run: Run, folder: Path) -> Path:
         "hours": round(evaluations[-1]["time/seconds"] / 3600, 3),
         "evaluation_episodes": config["evaluation_episodes"],
         "action_repeat": 1,
-        "final": {
-            name: run.metrics()[-2].get(name)
-            for name in ("affordances/head_spread", "planner/q_spread", "planner/entropy")
-        },
+        "heads": _last_heads(run),
         "configuration": config,
     }
     table.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
     return table
+
+
+def _last_heads(run: Run) -> Facts:
+    """Whether the heads were alive at the end of the run."""
+    names = ("affordances/", "planner/")
+    rows = [row for row in run.metrics() if "affordances/head_spread" in row]
+    return (
+        {name: value for name, value in rows[-1].items() if name.startswith(names)} if rows else {}
+    )

@@ -21,7 +21,7 @@ from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
 from grasp.evaluation import Episode, play
 from grasp.figures import draw_curve
-from grasp.log import Log
+from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
 from grasp.runs import Facts, Run, read_arrays
@@ -52,6 +52,8 @@ def train(
     training = Training(task=title, name=label, agent=made, schedule=Schedule(**settings))
     where = Run(run or default_run(training))
     make = _maker(task, title, training.schedule.num_envs)
+    if wandb:
+        check_wandb()
     make().close()  # a task that does not fit leaves no run directory behind
     with where.locked():
         where.claim(config(training))
