@@ -188,7 +188,9 @@ def test_exploration_noise_falls_with_the_decisions():
 
 
 def test_greedy_stretches_are_whole_and_as_many_as_asked():
-    agent = dataclasses.replace(SMALL, noise_start=0.5, greedy_share=0.25, greedy_stretch=10)
+    agent = dataclasses.replace(
+        SMALL, noise_end=0.5, noise_decisions=0, greedy_share=0.25, greedy_stretch=10
+    )
     compiled = CompiledAgent(agent, Sizes(1, 0, 1), 0)
     observations, goals = np.zeros((2, 1), np.float32), np.zeros((2, 0), np.float32)
     greedy = np.asarray(compiled.act_greedily(observations, goals).actions)

@@ -71,7 +71,7 @@ class Grasp:
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
     width: int = 128
-    num_values: int = 2  # value networks; the least of them counts (choice 23)
+    num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
     normalise_observations: bool = True  # choice 20
     initial_spread: float = 1.0  # of the heads before tanh (choice 6)
@@ -97,7 +97,7 @@ class Grasp:
     noise_end: float = 0.1
     noise_decisions: int = 50_000  # over which it falls linearly
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
-    greedy_share: float = 0.25  # of stretches of decisions taken as in evaluation (choice 5)
+    greedy_share: float = 0.5  # of stretches taken as in evaluation, once the noise has fallen
     greedy_stretch: int = 100  # decisions
 
     def __post_init__(self) -> None:
@@ -176,11 +176,11 @@ class Grasp:
         """Sample an affordance from the root policy and add noise that falls with the decisions."""
         plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
         plan = self.plan(state, observations, goals, plan_key)
-        greedy = self._in_greedy_stretch(decisions)
+        done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
+        greedy = self._in_greedy_stretch(decisions, self.greedy_share * done)
         sampled = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
         heads = jnp.where(greedy, jnp.argmax(plan.policy, axis=-1), sampled)
         chosen = _of_head(plan.actions, heads)  # [B, action]
-        done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
         deviation = self.noise_start + (self.noise_end - self.noise_start) * done
         noisy = jnp.clip(chosen + deviation * jax.random.normal(noise_key, chosen.shape), -1, 1)
         at_random = jax.random.bernoulli(random_key, self.random_share, heads.shape)[:, None]
@@ -267,14 +267,16 @@ class Grasp:
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
 
-    def _in_greedy_stretch(self, decisions: Int[Array, ""]) -> Bool[Array, ""]:
+    def _in_greedy_stretch(
+        self, decisions: Int[Array, ""], share: Float[Array, ""]
+    ) -> Bool[Array, ""]:
         """Whether this stretch of the run is greedy; the same stretches in every run.
 
         A greedy policy that is stuck just beside its aim is freed by noise, so a replay of noisy
-        decisions never shows that staying there earns nothing.
+        decisions never shows that staying there earns nothing (choice 5).
         """
         stretch = jax.random.fold_in(jax.random.key(5), decisions // self.greedy_stretch)
-        return jax.random.bernoulli(stretch, self.greedy_share)
+        return jax.random.bernoulli(stretch, share)
 
     def _planner(self, state: GraspState) -> Planner:
         """The planner at the running scale of Q, or the paper's plain tau."""
