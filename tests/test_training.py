@@ -1,5 +1,7 @@
 """The loop and the Python face: learning counts, resume, faults, evaluation as an onlooker."""
 
+import signal
+
 import gymnasium
 import numpy as np
 import pytest
@@ -140,8 +142,6 @@ def test_divergence_stops_the_run_before_it_is_saved(tmp_path):
 
 
 def test_a_signal_saves_and_the_same_command_continues(tmp_path, monkeypatch):
-    import signal
-
     decide = Loop._decide
 
     def interrupting(self):
@@ -149,13 +149,14 @@ def test_a_signal_saves_and_the_same_command_continues(tmp_path, monkeypatch):
         if self.counters.decisions == 47:
             signal.raise_signal(signal.SIGINT)
 
+    before = signal.getsignal(signal.SIGINT)
     trained(tmp_path / "whole", Resumable)
     with monkeypatch.context() as patch:
         patch.setattr(Loop, "_decide", interrupting)
         with pytest.raises(Interrupted, match="SIGINT"):
             trained(tmp_path / "r", Resumable)
     assert final(tmp_path / "r")[1]["decisions"] == 47
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
     trained(tmp_path / "r", Resumable)
     assert_same_end(tmp_path / "whole", tmp_path / "r")
 
