@@ -5,12 +5,15 @@ actions of one state the product W_s s is then made once for all K children: wha
 spends most of its time on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
+
+
+Activation = Callable[[Float[Array, "..."]], Float[Array, "..."]]
 
 
 @jax.custom_vjp
@@ -54,13 +57,22 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """`hidden` layers of ELU units and a linear layer on top."""
+    """`hidden` layers of units and a linear layer on top."""
 
     layers: tuple[Linear, ...]
+    activation: Activation = eqx.field(static=True)
 
     def __init__(
-        self, inputs: Sequence[int], outputs: int, *, width: int, hidden: int, key: PRNGKeyArray
+        self,
+        inputs: Sequence[int],
+        outputs: int,
+        *,
+        width: int,
+        hidden: int,
+        key: PRNGKeyArray,
+        activation: Activation = elu,
     ):
+        self.activation = activation
         keys = jax.random.split(key, hidden + 1)
         sizes = [tuple(inputs), *[(width,)] * hidden]
         units = [*[width] * hidden, outputs]
@@ -68,5 +80,5 @@ class MLP(eqx.Module):
 
     def __call__(self, *parts: Float[Array, " _"]) -> Float[Array, " out"]:
         for layer in self.layers[:-1]:
-            parts = (elu(layer(*parts)),)
+            parts = (self.activation(layer(*parts)),)
         return self.layers[-1](*parts)

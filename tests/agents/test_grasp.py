@@ -157,6 +157,19 @@ def test_targets_follow_the_online_parameters(key, period, rate):
             np.testing.assert_allclose(new, old + share, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("targets", [True, False])
+def test_greedy_decisions_are_those_of_the_parameters_asked_for(key, targets):
+    agent = dataclasses.replace(SMALL, evaluate_targets=targets)
+    state = agent.init(Sizes(1, 0, 1), key)
+    other = agent.init(Sizes(1, 0, 1), jax.random.key(8))
+    state = eqx.tree_at(lambda s: s.target, state, other.target)
+    expected = other if targets else agent.init(Sizes(1, 0, 1), key)
+    at = (jnp.full((1, 1), 0.3), jnp.zeros((1, 0)), key)
+    np.testing.assert_array_equal(
+        agent.act_greedily(state, *at).actions, agent.act_greedily(expected, *at).actions
+    )
+
+
 def test_random_affordances_never_learn():
     agent = dataclasses.replace(SMALL, affordance_learning_rate=0.0, saturation_penalty=0.0)
     trained = learned("action", agent, calls=2)

@@ -41,6 +41,7 @@ _PAPER: dict[str, Any] = {
     "saturation_penalty": 0.0,
     "target_period": 1_000,
     "target_rate": 1.0,
+    "evaluate_targets": False,
     "replay_capacity": 200_000,
     "decisions_per_update": 1,
     "noise_start": 0.0,

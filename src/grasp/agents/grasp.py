@@ -88,6 +88,7 @@ class Grasp:
     saturation_penalty: float = 1e-2  # choice 6
     target_period: int = 1  # updates between moves of the targets
     target_rate: float = 0.01  # share of the way they move; the paper's hard copy is 1 every 1,000
+    evaluate_targets: bool = True  # greedy decisions by the target parameters (choice 22)
 
     replay_capacity: int = 200_000
     warm_up: int = 2_000  # decisions taken at random before learning
@@ -142,7 +143,7 @@ class Grasp:
         )
         return GraspState(
             online=online,
-            target=jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, online),
+            target=jax.tree.map(jnp.copy, online),
             model_optimiser=self._model_optimiser.init(eqx.filter(online.model, eqx.is_array)),
             affordance_optimiser=self._affordance_optimiser.init(
                 eqx.filter(online.affordances, eqx.is_array)
@@ -156,14 +157,15 @@ class Grasp:
     def plan(
         self,
         state: GraspState,
+        parameters: Parameters,
         observations: Float[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
     ) -> Plan:
-        """One plan for each observation."""
-        model = state.online.model
+        """One plan for each observation, with the online or the target parameters."""
+        model = parameters.model
         roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
-        return plan_batch(self._planner(state), model, state.online.affordances, roots, key)
+        return plan_batch(self._planner(state), model, parameters.affordances, roots, key)
 
     def act(
         self,
@@ -175,9 +177,10 @@ class Grasp:
     ) -> Decision:
         """Sample an affordance from the root policy and add noise that falls with the decisions."""
         plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
-        plan = self.plan(state, observations, goals, plan_key)
         done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
         greedy = self._in_greedy_stretch(decisions, self.greedy_share * done)
+        parameters = _where(greedy, self._greedy_parameters(state), state.online)
+        plan = self.plan(state, parameters, observations, goals, plan_key)
         sampled = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
         heads = jnp.where(greedy, jnp.argmax(plan.policy, axis=-1), sampled)
         chosen = _of_head(plan.actions, heads)  # [B, action]
@@ -196,7 +199,7 @@ class Grasp:
         key: PRNGKeyArray,
     ) -> Decision:
         """The affordance of highest probability, without noise."""
-        plan = self.plan(state, observations, goals, key)
+        plan = self.plan(state, self._greedy_parameters(state), observations, goals, key)
         heads = jnp.argmax(plan.policy, axis=-1)
         return Decision(_of_head(plan.actions, heads), heads, plan)
 
@@ -267,6 +270,9 @@ class Grasp:
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
 
+    def _greedy_parameters(self, state: GraspState) -> Parameters:
+        return state.target if self.evaluate_targets else state.online
+
     def _in_greedy_stretch(
         self, decisions: Int[Array, ""], share: Float[Array, ""]
     ) -> Bool[Array, ""]:
@@ -304,11 +310,8 @@ class Grasp:
         parameters.
         """
         rate = jnp.where(updates % self.target_period == 0, self.target_rate, 0.0)
-
-        def follow(old, new):
-            return jnp.where(rate == 1, new, old + rate * (new - old)) if eqx.is_array(old) else old
-
-        return jax.tree.map(follow, target, online)
+        moved = jax.tree.map(lambda old, new: old + rate * (new - old), target, online)
+        return _where(rate == 1, online, moved)
 
 
 def head_metrics(plans: Plan) -> Metrics:
@@ -340,6 +343,10 @@ def _descend(optimiser, optimiser_state, parameters, gradient):
         gradient, optimiser_state, eqx.filter(parameters, eqx.is_array)
     )
     return eqx.apply_updates(parameters, changes), optimiser_state, optax.tree.norm(gradient)
+
+
+def _where(condition: Bool[Array, ""], yes: Parameters, no: Parameters) -> Parameters:
+    return jax.tree.map(lambda left, right: jnp.where(condition, left, right), yes, no)
 
 
 def _of_head(actions: Float[Array, "B K action"], heads: Int[Array, " B"]):
