@@ -122,11 +122,15 @@ def test_a_run_from_the_command_line_to_its_picture(capsys, tmp_path, monkeypatc
 @pytest.mark.parametrize("name", [*PAPER_AGENTS, "GA-6", "SA-17", "RND-SA-2"])
 def test_every_name_makes_its_agent(name):
     agent = agent_named(name)
+    assert rebuilt(json.loads(json.dumps(description(agent)))) == agent
+    if name == "TD3":
+        assert (agent.actor_learning_rate, agent.critic_learning_rate) == (1e-4, 1e-3)
+        assert (agent.width, agent.target_rate, agent.policy_delay) == (512, 0.005, 2)
+        return
     assert agent.num_affordances == int(name.rpartition("-")[2])
     assert (agent.affordance_learning_rate == 0) == name.startswith("RND")
     reads = {"GA": "goal", "SA": "state", "A": "none"}[name.removeprefix("RND-").partition("-")[0]]
     assert agent.affordances == reads
-    assert rebuilt(json.loads(json.dumps(description(agent)))) == agent
 
 
 @pytest.mark.parametrize("name", ["GA", "GA-", "ga_4", "XY-4", "GA-4-RND", "GA-4.5", ""])
@@ -152,6 +156,13 @@ def test_the_paper_preset_is_what_the_paper_states():
     assert not agent.normalise_observations
     assert agent_named("SA-3", "paper").planner.depth == 3
     assert agent_named("RND-A-8", "paper").affordance_learning_rate == 0
+
+
+def test_td3_runs_by_the_same_command(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "TD3", "--task", "gym:Pendulum-v1", *SMALL]) == 0
+    assert "TD3 on gym:Pendulum-v1: return -" in capsys.readouterr().out
+    assert main(["evaluate", "runs/gym-Pendulum-v1-TD3-seed0", "--episodes", "1"]) == 0
 
 
 def test_unknown_kinds_in_a_configuration_are_refused():

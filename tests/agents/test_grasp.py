@@ -7,17 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from probes import greedy, learned
 
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.agents.grasp import Grasp, head_metrics
-from grasp.environments.boundary import Boundary
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import Plan
-from grasp.randomness import Stream, generator
-from grasp.replay import Replay
-from worlds import Probe
 
 SMALL = Grasp(
     num_affordances=2,
@@ -33,41 +30,6 @@ SMALL = Grasp(
 )
 
 
-def learned(kind, agent=SMALL, calls=60, decisions=600):
-    """An agent trained on random decisions in a probe environment."""
-    world = Boundary(Probe(kind), kind)
-    sizes = world.sizes
-    replay = Replay(
-        capacity=2_000,
-        lanes=1,
-        observation_size=sizes.observation,
-        goal_size=sizes.goal,
-        action_size=1,
-    )
-    random = np.random.default_rng(0)
-    replay.begin(0, *world.reset(0))
-    for step in range(decisions):
-        action = random.uniform(-1, 1, 1).astype(np.float32)
-        outcome = world.step(action)
-        replay.add(
-            0,
-            action=action,
-            reward=outcome.reward,
-            duration=1,
-            terminated=outcome.terminated,
-            observation=outcome.observation,
-            goal=outcome.goal,
-        )
-        if outcome.ended:
-            replay.begin(0, *world.reset(step + 1))
-    compiled = CompiledAgent(agent, sizes, seed=0)
-    for call in range(calls):
-        windows = replay.sample(50 * agent.batch, agent.window, generator(0, Stream.SAMPLE, call))
-        windows = jax.tree.map(lambda x: x.reshape(50, agent.batch, *x.shape[1:]), windows)
-        compiled.update(windows, 50 * call)
-    return compiled
-
-
 def value(agent, observation, goal=()):
     plan = agent.plan(
         np.array([[observation]], np.float32), np.array(goal, np.float32).reshape(1, -1)
@@ -75,25 +37,18 @@ def value(agent, observation, goal=()):
     return float(plan.q_values.max())
 
 
-def greedy(agent, observation, goal=()):
-    decision = agent.act_greedily(
-        np.array([[observation]], np.float32), np.array(goal, np.float32).reshape(1, -1)
-    )
-    return float(decision.actions[0, 0])
-
-
 def test_constant_reward_is_learned():
-    assert value(learned("constant"), -0.5) == pytest.approx(1, abs=0.05)
+    assert value(learned("constant", SMALL), -0.5) == pytest.approx(1, abs=0.05)
 
 
 def test_the_best_action_is_learned_with_its_value():
-    agent = learned("action")
+    agent = learned("action", SMALL)
     assert greedy(agent, -0.5) == pytest.approx(0.5, abs=0.15)
     assert value(agent, -0.5) == pytest.approx(1, abs=0.1)
 
 
 def test_the_action_follows_the_goal():
-    agent = learned("goal", calls=50)
+    agent = learned("goal", SMALL, calls=50)
     assert greedy(agent, -0.5, [0.6]) == pytest.approx(0.6, abs=0.2)
     assert greedy(agent, -0.5, [-0.6]) == pytest.approx(-0.6, abs=0.2)
 
@@ -112,7 +67,7 @@ def test_affordances_that_do_not_read_the_goal_serve_both_goals_between_them():
 
 
 def test_delayed_reward_is_discounted_once():
-    agent = learned("delayed")
+    agent = learned("delayed", SMALL)
     assert value(agent, -0.5) == pytest.approx(0.99, abs=0.06)
     assert value(agent, 0.0) == pytest.approx(1, abs=0.06)
 
@@ -123,7 +78,7 @@ def test_truncation_bootstraps():
 
 
 def test_termination_does_not_bootstrap():
-    agent = learned("final")
+    agent = learned("final", SMALL)
     assert value(agent, -0.5) == pytest.approx(1, abs=0.06)
     assert value(agent, 0.0) == pytest.approx(0, abs=0.06)
 
@@ -135,7 +90,7 @@ def test_planning_two_deep_knows_that_nothing_follows_the_end():
 
 
 def test_act_and_update_compile_once():
-    agent = learned("action", calls=2)
+    agent = learned("action", SMALL, calls=2)
     observations, goals = np.zeros((1, 1), np.float32), np.zeros((1, 0), np.float32)
     for step in range(3):
         agent.act(observations, goals, step)

@@ -2,6 +2,7 @@
 
     GA-4 SA-3 A-8         goal-conditioned, state-conditioned, unconditioned affordances
     RND-GA-4 RND-A-8      the same with affordances that stay at their random start
+    TD3                   the model-free baseline
 
 Importing this only knows the grammar of the names; JAX is imported when an agent is made.
 """
@@ -16,9 +17,11 @@ from grasp.errors import UsageError
 if TYPE_CHECKING:
     from grasp.affordances import Conditioning
     from grasp.agents.grasp import Grasp
+    from grasp.agents.td3 import TD3
 
 PAPER_AGENTS = (
-    "GA-1", "GA-2", "GA-3", "GA-4", "GA-8", "SA-3", "A-4", "A-8", "RND-GA-4", "RND-A-4", "RND-A-8"
+    "GA-1", "GA-2", "GA-3", "GA-4", "GA-8", "SA-3", "A-4", "A-8", "RND-GA-4", "RND-A-4", "RND-A-8",
+    "TD3",
 )  # fmt: skip
 Preset = Literal["default", "paper"]
 
@@ -54,6 +57,8 @@ _PAPER: dict[str, Any] = {
 def check_agent(name: str) -> None:
     """Refuse a name that is no agent, without importing JAX."""
     match = _NAME.fullmatch(name)
+    if name == "TD3":
+        return
     if match is None:
         near = difflib.get_close_matches(name.upper(), PAPER_AGENTS, n=1, cutoff=0.3)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -67,10 +72,14 @@ def check_agent(name: str) -> None:
         )
 
 
-def agent_named(name: str, preset: Preset = "default") -> "Grasp":
+def agent_named(name: str, preset: Preset = "default") -> "Grasp | TD3":
     """The agent of a name, with the hyper-parameters of a preset."""
     check_agent(name)
     from grasp.agents.grasp import Grasp
+    from grasp.agents.td3 import TD3
+
+    if name == "TD3":  # the paper states all that TD3's defaults are
+        return TD3()
     from grasp.planners.complete_tree import CompleteTree
 
     match = _NAME.fullmatch(name)
@@ -97,9 +106,10 @@ def description(agent: Any) -> dict[str, Any]:
 
 def rebuilt(described: dict[str, Any]) -> Any:
     from grasp.agents.grasp import Grasp
+    from grasp.agents.td3 import TD3
     from grasp.planners.complete_tree import CompleteTree
 
-    kinds: dict[str, Any] = {"Grasp": Grasp, "CompleteTree": CompleteTree}
+    kinds: dict[str, Any] = {"Grasp": Grasp, "TD3": TD3, "CompleteTree": CompleteTree}
     fields = {
         name: rebuilt(value) if isinstance(value, dict) else value
         for name, value in described.items()

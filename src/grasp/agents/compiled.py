@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from grasp.agents.agent import Agent, Decision, Sizes
+from grasp.errors import UsageError
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, key
 from grasp.replay import Window
@@ -57,7 +58,10 @@ class CompiledAgent:
 
     def plan(self, observations: np.ndarray, goals: np.ndarray) -> Plan:
         plan = self.act_greedily(observations, goals).plan
-        assert plan is not None, "this agent does not plan"
+        if plan is None:
+            raise UsageError(
+                f"{type(self.agent).__name__} does not plan; ask a GrASP agent, as GA-4"
+            )
         return plan
 
     def update(self, windows: Window, first: int) -> dict[str, Any]:

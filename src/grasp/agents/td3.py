@@ -1,0 +1,202 @@
+"""TD3, the paper's model-free baseline (Section 3 and Appendix; details of choice 17).
+
+    y      = r + gamma^n min_i Q_i'(x', pi'(x') + clipped noise),   0 after termination
+    critic   minimise sum_i (y - Q_i(x, a))^2
+    actor    maximise Q_1(x, pi(x)), every `policy_delay` updates; targets move on the same updates
+
+Actor and critics share no parameters. It runs on the same replay, loop and evaluation as GrASP, on
+actions and on options.
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from grasp.agents.agent import Decision, Sizes
+from grasp.errors import UsageError
+from grasp.losses import Metrics, value_targets
+from grasp.networks import MLP
+from grasp.replay import Window
+
+
+class Networks(eqx.Module):
+    """Actor and twin critics; there is an online and a target copy."""
+
+    actor: MLP
+    critics: tuple[MLP, MLP]
+
+    def act(
+        self, observation: Float[Array, " observation"], goal: Float[Array, " goal"]
+    ) -> Float[Array, " action"]:
+        return jnp.tanh(self.actor(observation, goal))
+
+
+class TD3State(eqx.Module):
+    online: Networks
+    target: Networks
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+    updates: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class TD3:
+    """Widths, rates and smoothing are the paper's; the rest is the original algorithm's."""
+
+    width: int = 512
+    discount: float = 0.99
+    batch: int = 256
+    window: int = 1  # n of the n-step return
+    actor_learning_rate: float = 1e-4
+    critic_learning_rate: float = 1e-3
+    target_rate: float = 0.005
+    policy_delay: int = 2  # critic updates per actor update
+    noise: float = 0.1  # deviation of the exploration noise
+    target_noise: float = 0.2
+    target_noise_clip: float = 0.5
+    replay_capacity: int = 200_000
+    warm_up: int = 1_000  # decisions taken at random before learning
+    decisions_per_update: int = 1
+    updates_per_call: int = 1  # in one compiled call; changes speed only
+
+    def __post_init__(self) -> None:
+        counts = ("width", "batch", "window", "policy_delay", "decisions_per_update")
+        for name in (*counts, "updates_per_call"):
+            if getattr(self, name) < 1:
+                flag = "--" + name.replace("_", "-")
+                raise UsageError(f"{flag} is {getattr(self, name)}; it must be at least 1")
+
+    def init(self, sizes: Sizes, key: PRNGKeyArray) -> TD3State:
+        seen, keys = (sizes.observation, sizes.goal), jax.random.split(key, 3)
+
+        def network(inputs: tuple[int, ...], outputs: int, key: PRNGKeyArray) -> MLP:
+            return MLP(inputs, outputs, width=self.width, hidden=2, key=key, activation=jax.nn.relu)
+
+        online = Networks(
+            actor=network(seen, sizes.action, keys[0]),
+            critics=(
+                network((*seen, sizes.action), 1, keys[1]),
+                network((*seen, sizes.action), 1, keys[2]),
+            ),
+        )
+        arrays = eqx.filter(online, eqx.is_array)
+        return TD3State(
+            online=online,
+            target=jax.tree.map(jnp.copy, online),
+            actor_optimiser=self._actor_optimiser.init(arrays.actor),
+            critic_optimiser=self._critic_optimiser.init(arrays.critics),
+            updates=jnp.zeros((), jnp.int32),
+        )
+
+    def act(
+        self,
+        state: TD3State,
+        observations: Float[Array, "B observation"],
+        goals: Float[Array, "B goal"],
+        key: PRNGKeyArray,
+        decisions: Int[Array, ""],
+    ) -> Decision:
+        """The actor's action with noise."""
+        del decisions
+        decision = self.act_greedily(state, observations, goals, key)
+        noise = self.noise * jax.random.normal(key, decision.actions.shape)
+        return decision._replace(actions=jnp.clip(decision.actions + noise, -1, 1))
+
+    def act_greedily(
+        self,
+        state: TD3State,
+        observations: Float[Array, "B observation"],
+        goals: Float[Array, "B goal"],
+        key: PRNGKeyArray,
+    ) -> Decision:
+        del key
+        actions = jax.vmap(state.online.act)(observations, goals)
+        return Decision(actions, jnp.zeros(actions.shape[0], jnp.int32), None)
+
+    def update(
+        self, state: TD3State, window: Window, key: PRNGKeyArray
+    ) -> tuple[TD3State, Metrics]:
+        """One critic update; actor and targets follow on every `policy_delay`-th."""
+        targets = self.targets(state.target, window, key)  # [B]
+        seen = (window.observations[:, 0], window.goals[:, 0])
+
+        def critic_loss(critics: tuple[MLP, MLP]) -> Float[Array, ""]:
+            errors = [q_values(critic, *seen, window.actions[:, 0]) - targets for critic in critics]
+            return sum(jnp.mean(error**2) for error in errors)  # type: ignore[return-value]  # an array
+
+        loss, gradient = jax.value_and_grad(critic_loss)(state.online.critics)
+        changes, critic_optimiser = self._critic_optimiser.update(gradient, state.critic_optimiser)
+        critics = eqx.apply_updates(state.online.critics, changes)
+        updates = state.updates + 1
+        state = TD3State(
+            online=Networks(actor=state.online.actor, critics=critics),
+            target=state.target,
+            actor_optimiser=state.actor_optimiser,
+            critic_optimiser=critic_optimiser,
+            updates=updates,
+        )
+        state = jax.lax.cond(
+            updates % self.policy_delay == 0, self._follow, lambda s, *_: s, state, *seen
+        )
+        return state, {
+            "train/critic_loss": loss,
+            "train/target_mean": jnp.mean(targets),
+        }
+
+    def targets(self, target: Networks, window: Window, key: PRNGKeyArray) -> Float[Array, " B"]:
+        """The n-step return of each window's first decision, bootstrapped with smoothed actions."""
+        last = (window.observations[:, -1], window.goals[:, -1])
+        actions = self.smoothed(jax.vmap(target.act)(*last), key)
+        values = jnp.minimum(*(q_values(critic, *last, actions) for critic in target.critics))
+        values = jnp.where(window.terminated, 0, values)
+        returns = jax.vmap(value_targets)(
+            window.rewards, self.discount**window.durations, values
+        )  # [B, n+1]
+        return returns[:, 0]
+
+    def smoothed(
+        self, actions: Float[Array, "B action"], key: PRNGKeyArray
+    ) -> Float[Array, "B action"]:
+        """Target policy smoothing: clipped noise, and never an action outside [-1, 1]."""
+        noise = self.target_noise * jax.random.normal(key, actions.shape)
+        noise = jnp.clip(noise, -self.target_noise_clip, self.target_noise_clip)
+        return jnp.clip(actions + noise, -1, 1)
+
+    @property
+    def _actor_optimiser(self) -> optax.GradientTransformation:
+        return optax.adam(self.actor_learning_rate, eps=1e-8)
+
+    @property
+    def _critic_optimiser(self) -> optax.GradientTransformation:
+        return optax.adam(self.critic_learning_rate, eps=1e-8)
+
+    def _follow(self, state: TD3State, observations: Any, goals: Any) -> TD3State:
+        """The actor climbs the first critic, and the targets move."""
+
+        def actor_loss(actor: MLP) -> Float[Array, ""]:
+            actions = jnp.tanh(jax.vmap(actor)(observations, goals))
+            return -jnp.mean(q_values(state.online.critics[0], observations, goals, actions))
+
+        gradient = jax.grad(actor_loss)(state.online.actor)
+        changes, actor_optimiser = self._actor_optimiser.update(gradient, state.actor_optimiser)
+        online = Networks(
+            actor=eqx.apply_updates(state.online.actor, changes),
+            critics=state.online.critics,
+        )
+        rate = self.target_rate
+        return TD3State(
+            online=online,
+            target=jax.tree.map(lambda old, new: old + rate * (new - old), state.target, online),
+            actor_optimiser=actor_optimiser,
+            critic_optimiser=state.critic_optimiser,
+            updates=state.updates,
+        )
+
+
+def q_values(critic: MLP, observations: Any, goals: Any, actions: Any) -> Float[Array, " B"]:
+    return jax.vmap(critic)(observations, goals, actions)[:, 0]

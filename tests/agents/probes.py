@@ -1,0 +1,53 @@
+"""Agents trained on probe environments, from decisions taken at random."""
+
+import jax
+import numpy as np
+
+from grasp.agents.compiled import CompiledAgent
+from grasp.environments.boundary import Boundary
+from grasp.randomness import Stream, generator
+from grasp.replay import Replay
+from worlds import Probe
+
+
+def learned(kind, agent, calls=60, decisions=600):
+    """An agent after `calls` calls of its update on random decisions in a probe environment."""
+    world = Boundary(Probe(kind), kind)
+    sizes = world.sizes
+    replay = Replay(
+        capacity=2_000,
+        lanes=1,
+        observation_size=sizes.observation,
+        goal_size=sizes.goal,
+        action_size=1,
+    )
+    random = np.random.default_rng(0)
+    replay.begin(0, *world.reset(0))
+    for step in range(decisions):
+        action = random.uniform(-1, 1, 1).astype(np.float32)
+        outcome = world.step(action)
+        replay.add(
+            0,
+            action=action,
+            reward=outcome.reward,
+            duration=1,
+            terminated=outcome.terminated,
+            observation=outcome.observation,
+            goal=outcome.goal,
+        )
+        if outcome.ended:
+            replay.begin(0, *world.reset(step + 1))
+    compiled, parts = CompiledAgent(agent, sizes, seed=0), agent.updates_per_call
+    for call in range(calls):
+        random = generator(0, Stream.SAMPLE, call)
+        windows = replay.sample(parts * agent.batch, agent.window, random)
+        windows = jax.tree.map(lambda x: x.reshape(parts, agent.batch, *x.shape[1:]), windows)
+        compiled.update(windows, parts * call)
+    return compiled
+
+
+def greedy(agent, observation, goal=()):
+    decision = agent.act_greedily(
+        np.array([[observation]], np.float32), np.array(goal, np.float32).reshape(1, -1)
+    )
+    return float(decision.actions[0, 0])

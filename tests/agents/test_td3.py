@@ -1,0 +1,113 @@
+"""TD3: targets by hand, delayed actor, probe environments with known answers."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from probes import greedy, learned
+
+from grasp.agents.agent import Sizes
+from grasp.agents.td3 import TD3, q_values
+from grasp.replay import Window
+
+SMALL = TD3(
+    width=32, batch=32, actor_learning_rate=1e-3, critic_learning_rate=1e-3, updates_per_call=50
+)
+
+
+def window_of(B=4, **changes):
+    random = np.random.default_rng(0)
+    window = Window(
+        observations=jnp.asarray(random.normal(size=(B, 2, 3)), jnp.float32),
+        goals=jnp.zeros((B, 2, 0)),
+        actions=jnp.asarray(np.tanh(random.normal(size=(B, 1, 2))), jnp.float32),
+        rewards=jnp.asarray(random.normal(size=(B, 1)), jnp.float32),
+        durations=jnp.array([[1.0], [3.0], [1.0], [7.0]]),
+        valid=jnp.ones((B, 1), bool),
+        terminated=jnp.array([False, False, True, False]),
+    )
+    return window._replace(**changes)
+
+
+def same(left, right):
+    pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_targets_by_hand(key):
+    agent = dataclasses.replace(SMALL, target_noise=0.0)
+    networks, window = agent.init(Sizes(3, 0, 2), key).target, window_of()
+    targets = agent.targets(networks, window, key)
+    for row in range(4):
+        last, none = window.observations[row, 1], jnp.zeros(0)
+        action = networks.act(last, none)
+        least = min(float(critic(last, none, action)[0]) for critic in networks.critics)
+        bootstrap = 0 if window.terminated[row] else least
+        by_hand = (
+            float(window.rewards[row, 0]) + 0.99 ** float(window.durations[row, 0]) * bootstrap
+        )
+        np.testing.assert_allclose(targets[row], by_hand, rtol=1e-5)
+
+
+def test_target_noise_is_clipped_and_actions_stay_inside(key):
+    loud = dataclasses.replace(SMALL, target_noise=100.0, target_noise_clip=0.3)
+    smoothed = loud.smoothed(jnp.zeros((50, 2)), key)
+    np.testing.assert_allclose(jnp.abs(smoothed), 0.3, rtol=1e-5)
+    assert float(jnp.abs(loud.smoothed(jnp.full((50, 2), 0.9), key)).max()) == 1
+    quiet = dataclasses.replace(SMALL, target_noise=0.2, target_noise_clip=9.0)
+    assert float(jnp.std(quiet.smoothed(jnp.zeros((4000, 1)), key))) == pytest.approx(0.2, rel=0.1)
+
+
+def test_actor_and_targets_follow_every_second_update(key):
+    state, update = SMALL.init(Sizes(3, 0, 2), key), eqx.filter_jit(SMALL.update)
+    first, _ = update(state, window_of(), key)
+    assert not same(state.online.critics, first.online.critics)
+    assert same(state.online.actor, first.online.actor)
+    assert same(state.target, first.target)
+    second, _ = update(first, window_of(), key)
+    assert not same(first.online.actor, second.online.actor)
+    expected = jax.tree.map(lambda o, n: o + 0.005 * (n - o), first.target, second.online)
+    for left, right in zip(jax.tree.leaves(expected), jax.tree.leaves(second.target), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-7)
+
+
+def q_of(agent, observation, action):
+    networks = agent.arrays.online
+    critic = eqx.combine(networks, agent.agent.init(agent.sizes, jax.random.key(0)).online).critics[
+        0
+    ]
+    return float(
+        q_values(critic, jnp.array([[observation]]), jnp.zeros((1, 0)), jnp.array([[action]]))[0]
+    )
+
+
+def test_the_best_action_is_learned_with_its_value():
+    agent = learned("action", SMALL)
+    assert greedy(agent, -0.5) == pytest.approx(0.5, abs=0.15)
+    assert q_of(agent, -0.5, 0.5) == pytest.approx(1, abs=0.1)
+    assert q_of(agent, -0.5, -0.5) == pytest.approx(0, abs=0.1)
+
+
+def test_the_action_follows_the_goal():
+    agent = learned("goal", SMALL)
+    assert greedy(agent, -0.5, [0.6]) == pytest.approx(0.6, abs=0.2)
+    assert greedy(agent, -0.5, [-0.6]) == pytest.approx(-0.6, abs=0.2)
+
+
+def test_termination_does_not_bootstrap_and_truncation_does():
+    agent = learned("delayed", SMALL)
+    assert q_of(agent, 0.0, 0.3) == pytest.approx(1, abs=0.1)
+    assert q_of(agent, -0.5, 0.3) == pytest.approx(0.99, abs=0.1)
+    endless = dataclasses.replace(SMALL, discount=0.5)
+    assert q_of(learned("endless", endless), 0.0, 0.3) == pytest.approx(2, abs=0.2)
+
+
+def test_exploration_noise_has_the_deviation_asked_for(key):
+    agent = dataclasses.replace(SMALL, noise=0.2)
+    state = agent.init(Sizes(1, 0, 1), key)
+    at = (jnp.zeros((2000, 1)), jnp.zeros((2000, 0)), key)
+    noise = agent.act(state, *at, jnp.asarray(0)).actions - agent.act_greedily(state, *at).actions
+    assert float(jnp.std(noise)) == pytest.approx(0.2, rel=0.1)
