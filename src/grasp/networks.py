@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-
 Activation = Callable[[Float[Array, "..."]], Float[Array, "..."]]
 
 
