@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a virtual environment in .venv with the pinned versions of constraints.txt.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax

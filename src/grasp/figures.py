@@ -87,5 +87,7 @@ def _finish(figure: Any, axis: Any, title: str) -> None:
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("environment steps")
     axis.set_ylabel("return of greedy episodes")
+    axis.margins(y=0.12)
     axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
+    axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k" if steps else "0")
     axis.spines[["top", "right"]].set_visible(False)

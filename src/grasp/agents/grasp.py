@@ -61,9 +61,7 @@ class GraspState(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Grasp:
-    """A GrASP agent; the defaults are what learns best on two cores, `paper()` is what the paper
-    states.
-    """
+    """A GrASP agent; the defaults are for two cores, `--preset paper` is what the paper states."""
 
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
     num_affordances: int = 4  # K
