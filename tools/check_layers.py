@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"affordances"},
     {"planners"},
     {"replay"},
-    {"losses"},
+    {"losses", "options"},
     {"agents"},
     {"environments", "runs"},
     {"evaluation", "log", "results"},

@@ -4,11 +4,14 @@
     action = agent.act(observation)
     plan = grasp.CompleteTree(depth=2)(model, affordances, state, key)
 
-Names are imported when first used, so that `import grasp` is instant.
+Importing this registers our environments with Gymnasium (`gymnasium.make("grasp/Collect-v0")`);
+all else, JAX with it, is imported when first used.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+import gymnasium
 
 if TYPE_CHECKING:
     from grasp.affordances import AffordanceModule as AffordanceModule
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from grasp.session import train as train
 
 __version__ = "0.1.0"
+
+gymnasium.register("grasp/Collect-v0", "grasp.environments.collect:Collect")
 
 _HOMES = {
     "AbstractState": "model",

@@ -91,3 +91,29 @@ def _finish(figure: Any, axis: Any, title: str) -> None:
     axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
     axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k" if steps else "0")
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def collect_frame(
+    agent: np.ndarray, objects: np.ndarray, left: np.ndarray, order: Sequence[int]
+) -> np.ndarray:
+    """A frame of Collect: the objects still there, the agent, and the order asked for."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3, 3.2), dpi=80, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    draw_collect(axis, agent, objects, left)
+    axis.set_title("collect " + " ".join("ABC"[index] for index in order), fontsize=10)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def draw_collect(axis: Any, agent: np.ndarray, objects: np.ndarray, left: np.ndarray) -> None:
+    """The world of Collect on an axis; what is collected is pale."""
+    for letter, place, there in zip("ABC", objects, left, strict=True):
+        colour = "0.15" if there else "0.85"
+        axis.plot(*place, "s", markersize=15, color="white", markeredgecolor=colour)
+        axis.annotate(letter, place, ha="center", va="center", color=colour, fontsize=10)
+    axis.plot(*agent, "o", markersize=9, color="black")
+    axis.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), aspect="equal", xticks=[], yticks=[])

@@ -41,7 +41,7 @@ class Boundary:
             observation=sizes[0],
             goal=sizes[1] if len(sizes) > 1 else 0,
             action=self._low.size,
-            options=bool(getattr(environment.unwrapped, "has_options", False)),
+            options=bool(getattr(environment, "has_options", False)),
         )
 
     def reset(self, seed: int) -> tuple[np.ndarray, np.ndarray]:

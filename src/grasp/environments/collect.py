@@ -1,0 +1,117 @@
+"""Collect (Section 3): pick up three objects in the order that the goal gives.
+
+A square world of side 1 with an agent and the objects A, B and C at random places, 2 epsilon or
+more apart. Five primitive actions: up, down, left, right move by epsilon (and stop at the walls),
+collect picks up the nearest object within epsilon. Reward 1 for the last of the three in the right
+order; a pick out of order ends the episode with 0. An episode is truncated after 500 primitive
+steps.
+
+    observation   agent x, y; A x, y; B x, y; C x, y; whether A, B, C are still there      [11]
+    desired_goal  first, second and third object, each one-hot                             [9]
+"""
+
+import itertools
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from grasp.figures import collect_frame
+
+SIDE = 1.0
+EPSILON = 0.1  # step size, reach of collect, and half the least distance between objects
+LIMIT = 500  # primitive steps
+OBJECTS = "ABC"
+ORDERS = tuple(itertools.permutations(range(3)))  # the six tasks
+UP, DOWN, LEFT, RIGHT, COLLECT = range(5)
+_MOVES = np.array([[0, 1], [0, -1], [-1, 0], [1, 0]]) * EPSILON
+
+
+class Collect(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    action_space = gymnasium.spaces.Discrete(5)
+    observation_space = gymnasium.spaces.Dict(
+        observation=gymnasium.spaces.Box(0, 1, (11,), np.float32),
+        desired_goal=gymnasium.spaces.Box(0, 1, (9,), np.float32),
+    )
+
+    def __init__(self, render_mode: str | None = None):
+        self.render_mode = render_mode
+        self.agent = np.zeros(2)
+        self.objects = np.zeros((3, 2))
+        self.left = np.ones(3, bool)  # still to be collected
+        self.order = ORDERS[0]
+        self.steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """A new layout and order; `options` may fix `agent`, `objects` and `order`."""
+        super().reset(seed=seed)
+        fixed = options or {}
+        self.agent = self.np_random.uniform(0, SIDE, 2)
+        self.objects = self._placed()
+        self.order = ORDERS[self.np_random.integers(len(ORDERS))]
+        if "agent" in fixed:
+            self.agent = np.asarray(fixed["agent"], float)
+        if "objects" in fixed:
+            self.objects = np.asarray(fixed["objects"], float)
+        if "order" in fixed:
+            self.order = tuple(fixed["order"])
+        self.left = np.ones(3, bool)
+        self.steps = 0
+        return self._observation(), {"success": False}
+
+    def step(self, action: int):
+        self.steps += 1
+        picked = None
+        if action == COLLECT:
+            picked = self._within_reach()
+        else:
+            self.agent = np.clip(self.agent + _MOVES[action], 0, SIDE)
+        wrong = picked is not None and picked != self.order[int(3 - self.left.sum())]
+        if picked is not None:
+            self.left[picked] = False
+        success = not wrong and not self.left.any()
+        terminated = wrong or success
+        truncated = not terminated and self.steps >= LIMIT
+        return self._observation(), float(success), terminated, truncated, {"success": success}
+
+    def render(self) -> np.ndarray:
+        return collect_frame(self.agent, self.objects, self.left, self.order)
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "objects": self.objects,
+            "left": self.left,
+            "order": np.asarray(self.order),
+            "steps": self.steps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.agent = np.array(state["agent"], float)
+        self.objects = np.array(state["objects"], float)
+        self.left = np.array(state["left"], bool)
+        self.order = tuple(int(index) for index in state["order"])
+        self.steps = int(state["steps"])
+
+    def _placed(self) -> np.ndarray:
+        """Three places, each at least 2 epsilon from the others."""
+        while True:
+            places = self.np_random.uniform(0, SIDE, (3, 2))
+            apart = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(3, 1)]
+            if apart.min() >= 2 * EPSILON:
+                return places
+
+    def _within_reach(self) -> int | None:
+        """The nearest object that is there and within epsilon."""
+        distances = np.linalg.norm(self.objects - self.agent[None], axis=-1)
+        distances = np.where(self.left, distances, np.inf)
+        nearest = int(distances.argmin())
+        return nearest if distances[nearest] <= EPSILON else None
+
+    def _observation(self) -> dict[str, np.ndarray]:
+        features = np.concatenate([self.agent, self.objects.ravel(), self.left])
+        return {
+            "observation": features.astype(np.float32),
+            "desired_goal": np.eye(3, dtype=np.float32)[list(self.order)].ravel(),
+        }
