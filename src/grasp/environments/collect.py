@@ -60,7 +60,7 @@ class Collect(gymnasium.Env):
         self.steps = 0
         return self._observation(), {"success": False}
 
-    def step(self, action: int):
+    def step(self, action: int | np.integer):
         self.steps += 1
         picked = None
         if action == COLLECT:
