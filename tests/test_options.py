@@ -1,12 +1,17 @@
-"""Options by hand: discounted reward, duration, and every way an option can end."""
+"""Options by hand: discounted reward, duration, every way to end; and the options that ship."""
+
+import shutil
 
 import gymnasium
 import numpy as np
 import pytest
 
+from grasp.environments import make
 from grasp.environments.boundary import Boundary
-from grasp.errors import UsageError
-from grasp.options import OptionEnvironment
+from grasp.environments.collect import Collect, GoAndCollect
+from grasp.errors import CorruptCheckpoint, UsageError
+from grasp.options import WEIGHTS, OptionEnvironment, shipped_options, write_options
+from grasp.pretraining import reached_share
 
 
 class Corridor(gymnasium.Env):
@@ -123,3 +128,65 @@ def test_the_boundary_sees_decisions_with_their_duration():
     world.reset(0)
     outcome = world.step(np.array([-0.88]))  # 3 of [0, 50]
     assert (outcome.duration, outcome.reward) == (3, 2.75)
+
+
+def test_the_options_of_collect_that_ship_go_where_they_say():
+    assert reached_share(shipped_options(GoAndCollect()), Collect(), 300, seed=5)["reached"] >= 0.98
+
+
+def test_an_option_of_collect_picks_up_what_it_is_aimed_at():
+    environment = make("collect")
+    environment.record = True
+    for seed in range(20):
+        environment.reset(seed=seed)
+        world = environment.unwrapped
+        first = world.objects[world.order[0]]
+        _, reward, terminated, _, info = environment.step(first.astype(np.float32))
+        assert not world.left[world.order[0]]
+        assert (reward, terminated) == (0, False)
+        assert len(info["path"]) == info["duration"] + 1
+
+
+def test_three_right_options_win_an_episode_of_collect():
+    environment = make("collect", discount=0.9)
+    environment.reset(seed=3)
+    world, total = environment.unwrapped, 0
+    for index in world.order:
+        _, reward, terminated, _, info = environment.step(world.objects[index].astype(np.float32))
+        total += reward
+    assert terminated
+    assert info["success"]
+    assert total == pytest.approx(
+        0.9 ** (info["duration"] - 1)
+    )  # discounted inside the option only
+
+
+def test_an_episode_of_options_can_be_put_back():
+    one, other = make("collect"), make("collect")
+    one.reset(seed=1)
+    one.step(np.array([0.2, 0.3], np.float32))
+    other.reset(seed=2)
+    other.set_state(one.get_state())
+    for option in ([0.9, 0.9], [0.1, 0.5]):
+        left, right = (e.step(np.array(option, np.float32)) for e in (one, other))
+        np.testing.assert_array_equal(left[0]["observation"], right[0]["observation"])
+        assert left[1:] == right[1:]
+
+
+@pytest.mark.parametrize("damage", ["altered", "truncated", "other task", "missing"])
+def test_weights_that_are_not_what_was_written_are_refused(tmp_path, damage):
+    shutil.copytree(WEIGHTS / "collect", tmp_path / "collect")
+    file = tmp_path / "collect" / "arrays.safetensors"
+    content = bytearray(file.read_bytes())
+    if damage == "altered":
+        content[200] ^= 1
+        file.write_bytes(content)
+    elif damage == "truncated":
+        file.write_bytes(content[:-9])
+    elif damage == "missing":
+        file.unlink()
+    else:
+        options = shipped_options(GoAndCollect())
+        write_options(options, {"task": "point-mass"}, tmp_path)
+    with pytest.raises(CorruptCheckpoint, match="collect"):
+        shipped_options(GoAndCollect(), tmp_path)

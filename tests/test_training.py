@@ -214,3 +214,13 @@ def test_counts_below_one_are_refused(tmp_path, setting, value):
 def test_one_environment_cannot_be_several(tmp_path):
     with pytest.raises(UsageError, match="function that makes one"):
         trained(tmp_path / "r", Counting(), num_envs=2)
+
+
+def test_options_train_and_resume_like_actions(tmp_path):
+    trained(tmp_path / "whole", "collect")
+    trained(tmp_path / "parts", "collect", steps=70)
+    trained(tmp_path / "parts", "collect")
+    assert_same_end(tmp_path / "whole", tmp_path / "parts")
+    row = Run(tmp_path / "whole").evaluations()[-1]
+    assert 0 <= row["eval/success"] <= 1
+    assert row["environment_steps"] > row["decisions"]

@@ -9,15 +9,16 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
     {"errors", "networks", "figures"},
+    {"runs"},
     {"model", "normaliser", "randomness"},
     {"affordances"},
     {"planners"},
     {"replay"},
     {"losses", "options"},
     {"agents"},
-    {"environments", "runs"},
+    {"environments"},
     {"evaluation", "log", "results"},
-    {"training", "progress"},
+    {"training", "progress", "pretraining"},
     {"session"},
     {"__main__"},
 ]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from grasp.agents import PAPER_AGENTS, Preset, agent_named, check_agent
-from grasp.environments import TASKS, check_task
+from grasp.environments import OPTION_TASKS, TASKS, check_task
 from grasp.errors import GraspError, UsageError
 
 USAGE = f"""\
@@ -23,6 +23,7 @@ usage: grasp COMMAND ...
 
   grasp train AGENT --task TASK     train an agent, or continue its run
   grasp evaluate RUN                play greedy episodes with a trained agent
+  grasp pretrain TASK               train the option policies of a task from scratch
   grasp export RUN ...              write finished runs as result files under results/
   grasp figure FOLDER               draw the learning curves of results/<suite>
 
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {
         "train": train,
         "evaluate": evaluate,
+        "pretrain": pretrain,
         "export": export,
         "figure": figure,
     }
@@ -152,6 +154,39 @@ def evaluate(arguments: list[str]) -> int:
         f"return {mean:.1f} ± {deviation:.1f} over {len(returns)} greedy episodes; "
         f"heads used: {used}"
     )
+    return 0
+
+
+def pretrain(arguments: list[str]) -> int:
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in OPTION_TASKS:
+        raise UsageError(
+            f"{arguments[0]!r} has no options to pretrain; option tasks: {', '.join(OPTION_TASKS)}"
+        )
+    _prepare_jax()
+    from grasp.environments import primitive
+    from grasp.options import WEIGHTS, write_options
+    from grasp.pretraining import Pretraining
+    from grasp.pretraining import pretrain as run_pretraining
+
+    @dataclasses.dataclass(frozen=True)
+    class Pretrain:
+        """Train the option policies of a task by reinforcement learning and write their weights."""
+
+        task: tyro.conf.Positional[str]  # an option task
+        settings: Annotated[Pretraining, tyro.conf.arg(name="")] = Pretraining()
+        to: Path = WEIGHTS  # folder of the weights; the package's own unless given
+
+    flags = _parse(Pretrain, "grasp pretrain", arguments)
+    environment, reaching = primitive(flags.task)
+    options, report = run_pretraining(
+        reaching,
+        environment,
+        flags.settings,
+        lambda steps, share: print(f"{steps:,} steps: {share:.0%} reached", file=sys.stderr),
+    )
+    report["command"] = " ".join(["grasp", "pretrain", *arguments])
+    path = write_options(options, report, flags.to)
+    print(f"{report['reached']:.1%} of {report['goals']} random options reached; written to {path}")
     return 0
 
 

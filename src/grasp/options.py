@@ -10,12 +10,14 @@ whatever ended it: the policy's own termination, the cap, or the end of the epis
 losses, replay and agents never ask whether a decision was an option.
 """
 
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
 
-from grasp.errors import UsageError
+from grasp.errors import CorruptCheckpoint, UsageError
+from grasp.runs import read_arrays, write_arrays
 
 
 @runtime_checkable
@@ -59,6 +61,13 @@ class OptionEnvironment(gymnasium.Wrapper):
         self._observation, info = self.env.reset(**arguments)
         return self._observation, info
 
+    def get_state(self) -> dict[str, Any]:
+        """An option is never interrupted, so the primitive environment's state is all."""
+        return self.env.unwrapped.get_state()  # type: ignore[attr-defined]  # ours have it
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._observation = self.env.unwrapped.set_state(state)  # type: ignore[attr-defined]  # same
+
     def step(self, action: np.ndarray):
         option = np.clip(action, self.options.space.low, self.options.space.high)
         total, discount, duration, path = 0.0, 1.0, 0, [self._observation]
@@ -76,3 +85,90 @@ class OptionEnvironment(gymnasium.Wrapper):
                 break
         info = info | {"duration": duration} | ({"path": path} if self.record else {})
         return self._observation, total, terminated, truncated, info
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """An option space of the kind "be there": what a task must say to have its options pretrained.
+
+    `body` is what the options see of an observation; all functions take leading axes.
+    """
+
+    task: str
+    space: gymnasium.spaces.Box
+    cap: int
+    outputs: int  # numbers that the policy network puts out
+    final: Any  # primitive action that ends an option once it is there, or None
+
+    def body(self, observation: Any) -> np.ndarray: ...
+
+    def achieved(self, body: np.ndarray) -> np.ndarray:
+        """The option that a body has reached: hindsight asks for it."""
+        ...
+
+    def inputs(self, body: np.ndarray, option: np.ndarray) -> np.ndarray:
+        """What the policy network reads."""
+        ...
+
+    def reached(self, body: np.ndarray, option: np.ndarray) -> np.ndarray | np.bool: ...
+
+    def primitive(self, output: np.ndarray) -> Any:
+        """The primitive action of one output of the policy network."""
+        ...
+
+
+class ReachingOptions:
+    """Options that go where they say, by a pretrained policy network on the host.
+
+    A primitive step costs a few small products; numpy makes them in a tenth of the time that one
+    dispatch to a compiled function takes.
+    """
+
+    def __init__(self, reaching: Reaching, layers: list[tuple[np.ndarray, np.ndarray]]):
+        self.reaching = reaching
+        self.space = reaching.space
+        self.cap = reaching.cap
+        self.layers = layers  # weights [in, out] and biases [out]
+
+    def act(self, observation: Any, option: np.ndarray) -> tuple[Any, bool]:
+        body = self.reaching.body(observation)
+        if self.reaching.final is not None and self.reaching.reached(body, option):
+            return self.reaching.final, True
+        return self.reaching.primitive(self.output(body, option)), False
+
+    def ended(self, observation: Any, option: np.ndarray) -> bool:
+        if self.reaching.final is not None:  # ends with its final action
+            return False
+        return bool(self.reaching.reached(self.reaching.body(observation), option))
+
+    def output(self, body: np.ndarray, option: np.ndarray) -> np.ndarray:
+        signal = self.reaching.inputs(body, option).astype(np.float32)
+        for weights, bias in self.layers[:-1]:
+            signal = np.maximum(signal @ weights + bias, 0)
+        weights, bias = self.layers[-1]
+        return np.tanh(signal @ weights + bias)
+
+
+WEIGHTS = Path(__file__).parent / "weights"  # one folder per task, made by `grasp pretrain`
+
+
+def shipped_options(reaching: Reaching, folder: Path = WEIGHTS) -> ReachingOptions:
+    """The pretrained options of a task; a file that is not what was written is refused."""
+    arrays, facts = read_arrays(folder / reaching.task)
+    if facts.get("task") != reaching.task:
+        raise CorruptCheckpoint(
+            f"{folder / reaching.task} holds options of {facts.get('task')!r}, not of "
+            f"{reaching.task!r}; make them with `grasp pretrain {reaching.task}`"
+        )
+    count = len(arrays) // 2
+    layers = [(arrays[f"weights{index}"], arrays[f"bias{index}"]) for index in range(count)]
+    return ReachingOptions(reaching, layers)
+
+
+def write_options(options: ReachingOptions, report: dict[str, Any], folder: Path = WEIGHTS) -> Path:
+    """The policy network with its report, its SHA-256 beside it."""
+    arrays = {}
+    for index, (weights, bias) in enumerate(options.layers):
+        arrays |= {f"weights{index}": weights, f"bias{index}": bias}
+    write_arrays(folder / options.reaching.task, arrays, report)
+    return folder / options.reaching.task

@@ -51,7 +51,7 @@ def train(
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
     training = Training(task=title, name=label, agent=made, schedule=Schedule(**settings))
     where = Run(run or default_run(training))
-    make = _maker(task, title, training.schedule.num_envs)
+    make = _maker(task, title, training.schedule.num_envs, made.discount)
     if wandb:
         check_wandb()
     make().close()  # a task that does not fit leaves no run directory behind
@@ -136,8 +136,9 @@ def load(
             for name, value in checkpoint[0].items()
             if name.startswith("agent/")
         }
-    make = _maker(settings["task"] if environment is None else environment, settings["task"], 1)
-    agent = CompiledAgent(rebuilt(settings["agent"]), make().sizes, settings["seed"])
+    made, title = rebuilt(settings["agent"]), settings["task"]
+    make = _maker(environment or title, title, 1, made.discount)
+    agent = CompiledAgent(made, make().sizes, settings["seed"])
     agent.arrays = restored_arrays(agent.arrays, arrays)
     return LoadedAgent(agent, make, where)
 
@@ -152,10 +153,10 @@ def config(training: Training) -> Facts:
     return training.described() | {"version": grasp.__version__, "command": command}
 
 
-def _maker(task: str | World, title: str, copies: int) -> Callable[[], Boundary]:
+def _maker(task: str | World, title: str, copies: int, discount: float) -> Callable[[], Boundary]:
     """A function that makes one world after the other."""
     if isinstance(task, str):
-        return lambda: Boundary(make_task(task), title)
+        return lambda: Boundary(make_task(task, discount), title)
     if not isinstance(task, gymnasium.Env):
         return lambda: Boundary(task(), title)
     if copies > 1:

@@ -32,6 +32,9 @@ class Decision(NamedTuple):
 @runtime_checkable
 class Agent(Protocol):
     @property
+    def discount(self) -> float: ...
+
+    @property
     def replay_capacity(self) -> int: ...
 
     @property

@@ -19,14 +19,17 @@ SUITE = (
     "finger-spin",
     "walker-walk",
 )
-TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE}
+OPTION_TASKS = ("collect",)
+TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE} | {
+    name: f"options:{name}" for name in OPTION_TASKS
+}
 
 
 def check_task(name: str) -> None:
     """Refuse a task that cannot exist, without importing any simulator."""
     known = TASKS.get(name, name)
     prefix, _, rest = known.partition(":")
-    if prefix in ("dmc", "gym") and rest and (prefix == "gym" or "-" in rest):
+    if known in TASKS.values() or (prefix == "dmc" and "-" in rest) or (prefix == "gym" and rest):
         return
     near = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
@@ -35,18 +38,34 @@ def check_task(name: str) -> None:
     )
 
 
-def make(name: str, **options: Any):
-    """The Gymnasium environment of a task."""
+def make(name: str, discount: float = 0.99, **options: Any):
+    """The Gymnasium environment of a task; `discount` is that of rewards inside an option."""
     check_task(name)
     prefix, _, rest = TASKS.get(name, name).partition(":")
+    if prefix == "options":
+        return _make_options(rest, discount, **options)
     return _make_suite(rest, **options) if prefix == "dmc" else _make_gymnasium(rest, **options)
 
 
 def suite_of(name: str) -> str:
     """The folder of `results/` that a task belongs to."""
-    return {"dmc": "dm_control", "gym": "gymnasium"}.get(
-        TASKS.get(name, name).partition(":")[0], "own"
-    )
+    folders = {"dmc": "dm_control", "gym": "gymnasium", "options": "hierarchical"}
+    return folders.get(TASKS.get(name, name).partition(":")[0], "own")
+
+
+def primitive(name: str, **options: Any):
+    """The primitive environment of an option task, and its option space to be pretrained."""
+    from grasp.environments.collect import Collect, GoAndCollect
+
+    environment, reaching = {"collect": (Collect, GoAndCollect)}[name]
+    return environment(**options), reaching()
+
+
+def _make_options(name: str, discount: float, **options: Any):
+    from grasp.options import OptionEnvironment, shipped_options
+
+    environment, reaching = primitive(name, **options)
+    return OptionEnvironment(environment, shipped_options(reaching), discount)
 
 
 def _make_suite(name: str, **options: Any):

@@ -87,12 +87,14 @@ class Collect(gymnasium.Env):
             "steps": self.steps,
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Put an episode back; returns its current observation."""
         self.agent = np.array(state["agent"], float)
         self.objects = np.array(state["objects"], float)
         self.left = np.array(state["left"], bool)
         self.order = tuple(int(index) for index in state["order"])
         self.steps = int(state["steps"])
+        return self._observation()
 
     def _placed(self) -> np.ndarray:
         """Three places, each at least 2 epsilon from the others."""
@@ -115,3 +117,33 @@ class Collect(gymnasium.Env):
             "observation": features.astype(np.float32),
             "desired_goal": np.eye(3, dtype=np.float32)[list(self.order)].ravel(),
         }
+
+
+class GoAndCollect:
+    """The option space (x, y): go near there, then collect.
+
+    Steps of epsilon reach any place to within half a step on each axis, at most 0.71
+    epsilon away; "near" is 0.8 epsilon, so that collect always reaches what an option aims at.
+    """
+
+    task = "collect"
+    space: gymnasium.spaces.Box = gymnasium.spaces.Box(0, SIDE, (2,), np.float32)
+    cap = 30  # the far corner is 20 steps away
+    outputs = 4  # the moves; collect is the final action
+    final: Any = COLLECT
+    tolerance = 0.8 * EPSILON
+
+    def body(self, observation: Any) -> np.ndarray:
+        return observation["observation"][:2]
+
+    def achieved(self, body: np.ndarray) -> np.ndarray:
+        return body
+
+    def inputs(self, body: np.ndarray, option: np.ndarray) -> np.ndarray:
+        return (option - body) / EPSILON
+
+    def reached(self, body: np.ndarray, option: np.ndarray) -> np.ndarray | np.bool:
+        return np.linalg.norm(option - body, axis=-1) <= self.tolerance
+
+    def primitive(self, output: np.ndarray) -> int:
+        return int(output.argmax())

@@ -1,0 +1,53 @@
+"""Hindsight by hand, and a short pretraining that learns."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from grasp.__main__ import main
+from grasp.environments.collect import Collect, GoAndCollect
+from grasp.options import shipped_options
+from grasp.pretraining import Hindsight, Pretraining, pretrain, reached_share
+
+
+def test_hindsight_asks_for_places_that_the_same_episode_came_to_later():
+    memory, reaching = Hindsight(100, 2, 4, 2), GoAndCollect()
+    for episode in range(3):
+        places = [np.array([0.1 * step, 0.3 * episode], np.float32) for step in range(5)]
+        rows = [(a, np.full(4, 0.5), b) for a, b in pairwise(places)]
+        memory.add(rows, np.array([0.9, 0.9]))
+    window = memory.sample(2_000, reaching, np.random.default_rng(0))
+    before, after = (
+        window.observations[:, 0] * 0.1,
+        window.observations[:, 1] * 0.1,
+    )  # to the option
+    np.testing.assert_allclose(before - after, [[0.1, 0]] * 2_000, atol=1e-6)
+    hindsight = np.abs(before[:, 1]) < 1e-6  # an option on the episode's own line
+    assert hindsight.mean() == pytest.approx(0.8, abs=0.05)
+    assert (before[hindsight, 0] > 0.05).all()  # never a place of the past
+    reached = window.terminated
+    np.testing.assert_array_equal(reached, np.linalg.norm(after, axis=1) <= 0.08)
+    np.testing.assert_array_equal(window.rewards[:, 0], np.where(reached, 0, -1))
+
+
+def test_a_short_pretraining_learns_to_go_places():
+    settings = Pretraining(steps=4_000)
+    _, report = pretrain(GoAndCollect(), Collect(), settings)
+    lazy = dataclasses.replace(settings, steps=400)
+    untrained, _ = pretrain(GoAndCollect(), Collect(), lazy)
+    assert report["reached"] > 0.8
+    assert reached_share(untrained, Collect(), 100)["reached"] < 0.6
+
+
+def test_the_command_writes_weights_that_load(tmp_path, capsys):
+    flags = ["--steps", "1500", "--agent.warm-up", "500", "--to", str(tmp_path)]
+    assert main(["pretrain", "collect", *flags]) == 0
+    assert "random options reached" in capsys.readouterr().out
+    assert shipped_options(GoAndCollect(), tmp_path).layers[0][0].shape == (2, 64)
+
+
+def test_a_task_without_options_is_refused(capsys):
+    assert main(["pretrain", "walker-walk"]) == 2
+    assert "option tasks: collect" in capsys.readouterr().err
