@@ -68,10 +68,10 @@ class ProgressLine:
         assert self._began is not None  # set by show
         seconds, done = now - self._began[0], steps - self._began[1]
         speed = done / seconds if seconds > 0 and done else 0.0
-        left = f"{(self.steps - steps) / speed / 60:.0f} min left" if speed else "? left"
+        left = _duration((self.steps - steps) / speed) if speed else "?"
         share = steps / self.steps
         return (
-            f"{share:4.0%}  {steps:,}/{self.steps:,} steps  {speed:.0f}/s  {left}  "
+            f"{share:4.0%}  {steps:,}/{self.steps:,} steps  {speed:.0f}/s  {left} left  "
             f"evaluation {self._evaluation}  {self._heads}"
         )
 
@@ -80,6 +80,10 @@ class ProgressLine:
             self._console.print(text)
         else:
             print(text, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def episode_line(episode: Episode) -> None:
