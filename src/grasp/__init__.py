@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 gymnasium.register("grasp/Collect-v0", "grasp.environments.collect:Collect")
+gymnasium.register("grasp/PointMass-v0", "grasp.environments.point_mass:PointMass")
 
 _HOMES = {
     "AbstractState": "model",

@@ -104,9 +104,17 @@ def collect_frame(
     canvas = FigureCanvasAgg(figure)
     axis = figure.subplots()
     draw_collect(axis, agent, objects, left)
-    axis.set_title("collect " + " ".join("ABC"[index] for index in order), fontsize=10)
+    axis.set_title(" then ".join("ABC"[index] for index in order), fontsize=10)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def places_frame(
+    mass: np.ndarray, places: np.ndarray, order: Sequence[int], passed: int
+) -> np.ndarray:
+    """A frame of Point-Mass, drawn as Collect is: side 0.6 m mapped to the unit square."""
+    left = np.array([index not in order[:passed] for index in range(3)])
+    return collect_frame(mass / 0.6 + 0.5, places / 0.6 + 0.5, left, order)
 
 
 def draw_collect(axis: Any, agent: np.ndarray, objects: np.ndarray, left: np.ndarray) -> None:
