@@ -149,21 +149,6 @@ def test_consistency_is_the_distance_from_what_the_target_encoder_sees(key):
     np.testing.assert_allclose(loss - plain, np.mean(distances), rtol=1e-3)
 
 
-def test_the_model_loss_never_moves_the_affordances(parts, key):
-    """Even with the affordances inside the bootstrap: they are no argument of the differentiated
-    loss.
-    """
-    model, affordances, planner = parts
-    window = window_of()
-
-    def loss(affordances):
-        targets = window_targets(model, affordances, planner, window, key, bootstrap="planner")
-        targets = jax.lax.stop_gradient(targets)  # as value_and_grad of the model sees them
-        return model_loss(model, model, window, targets, consistency=1.0)[0]
-
-    assert all_zero(eqx.filter_grad(loss)(affordances))
-
-
 def test_an_update_of_one_part_leaves_the_other_bit_for_bit(key):
     """The whole of Algorithm 1 with one learning rate at zero."""
     from grasp.agents.agent import Sizes

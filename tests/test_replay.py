@@ -127,11 +127,6 @@ def test_the_ring_keeps_the_newest_and_its_size():
     assert set(starts) == set(range(41, 50))
 
 
-def test_two_hundred_thousand_decisions_fit():
-    replay = Replay(capacity=200_000, lanes=1, observation_size=1, goal_size=0, action_size=1)
-    assert replay.rows == 200_000
-
-
 def test_lanes_do_not_mix():
     replay = filled([5], lanes=2, capacity=40)
     fill(replay, [5], lane=1)
