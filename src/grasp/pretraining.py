@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import jax
 import numpy as np
 
 from grasp.agents.agent import Sizes
@@ -110,9 +109,7 @@ def pretrain(
         while memory.size >= agent.warm_up and updates < memory.size - agent.warm_up:
             draw = generator(seed, Stream.SAMPLE, updates)
             window = memory.sample(agent.updates_per_call * agent.batch, reaching, draw)
-            shape = (agent.updates_per_call, agent.batch)
-            window = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), window)  # noqa: B023  # called at once
-            compiled.update(window, updates)
+            compiled.update(window.split(agent.updates_per_call), updates)
             updates += agent.updates_per_call
         if memory.size // 5_000 > shown:
             shown = memory.size // 5_000

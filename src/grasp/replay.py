@@ -32,6 +32,10 @@ class Window(NamedTuple):
     valid: Bool[Any, "B n"]
     terminated: Bool[Any, " B"]  # the episode ended for good inside the window: bootstrap with 0
 
+    def split(self, parts: int) -> "Window":
+        """The same windows as [parts, B / parts, ...], for several updates in one call."""
+        return Window(*(leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:]) for leaf in self))
+
 
 class Replay:
     """Ring buffers of `capacity` rows in all, one lane per environment."""

@@ -10,7 +10,6 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -164,8 +163,7 @@ class Loop:
         while counters.updates + calls <= due:
             random = generator(self.training.schedule.seed, Stream.SAMPLE, counters.updates)
             windows = self.replay.sample(calls * agent.batch, agent.window, random)
-            windows = jax.tree.map(partial(_split, calls), windows)  # [calls, B, ...]
-            self.metrics = self.agent.update(windows, counters.updates)
+            self.metrics = self.agent.update(windows.split(calls), counters.updates)
             counters.updates += calls
 
     def _begin(self, lane: int) -> None:
@@ -275,10 +273,6 @@ def restored_arrays(tree: Any, arrays: Arrays) -> Any:
         return jax.numpy.asarray(arrays[name])
 
     return jax.tree_util.tree_map_with_path(put, tree)
-
-
-def _split(parts: int, leaf: np.ndarray) -> np.ndarray:
-    return leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:])
 
 
 def _under(arrays: Arrays, prefix: str) -> Arrays:

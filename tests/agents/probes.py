@@ -1,6 +1,5 @@
 """Agents trained on probe environments, from decisions taken at random."""
 
-import jax
 import numpy as np
 
 from grasp.agents.compiled import CompiledAgent
@@ -41,8 +40,7 @@ def learned(kind, agent, calls=60, decisions=600):
     for call in range(calls):
         random = generator(0, Stream.SAMPLE, call)
         windows = replay.sample(parts * agent.batch, agent.window, random)
-        windows = jax.tree.map(lambda x: x.reshape(parts, agent.batch, *x.shape[1:]), windows)
-        compiled.update(windows, parts * call)
+        compiled.update(windows.split(parts), parts * call)
     return compiled
 
 
