@@ -51,6 +51,8 @@ def refused(capsys, *arguments, code=2):
         (["train", "GA-4", "--task", "walker-walk", "--wandb"], "grasp-rl[wandb]"),
         (["evaluate", "nowhere"], "no run directory"),
         (["evaluate", "nowhere", "--episodes", "0"], "at least 1"),
+        (["look", "nowhere"], "no run directory"),
+        (["look", "nowhere", "--starts", "0"], "at least 1"),
         (["figure", "nowhere"], "grasp export"),
         (["export", "nowhere"], "no run directory"),
         (["tarin"], "train"),

@@ -114,7 +114,7 @@ def test_model_loss_by_hand(key):
                 errors["value"] += [float(v - targets[row, j]) ** 2 for v in model.values(state)]
             if j < 3 and valid[row, j]:
                 errors["reward"].append(float(rewards[row, j] - window.rewards[row, j]) ** 2)
-                errors["duration"].append(float(durations[row, j] - 2) ** 2)
+                errors["duration"].append(np.log(float(durations[row, j]) / 2) ** 2)
     by_hand = sum(np.mean(values) for values in errors.values())
     np.testing.assert_allclose(loss, by_hand, rtol=1e-4)
 

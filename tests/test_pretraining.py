@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grasp.__main__ import main
-from grasp.environments.collect import Collect, GoAndCollect
+from grasp.environments.collect import EPSILON, Collect, GoAndCollect
 from grasp.options import shipped_options
 from grasp.pretraining import Hindsight, Pretraining, pretrain, reached_share
 
@@ -19,16 +19,13 @@ def test_hindsight_asks_for_places_that_the_same_episode_came_to_later():
         rows = [(a, np.full(4, 0.5), b) for a, b in pairwise(places)]
         memory.add(rows, np.array([0.9, 0.9]))
     window = memory.sample(2_000, reaching, np.random.default_rng(0))
-    before, after = (
-        window.observations[:, 0] * 0.1,
-        window.observations[:, 1] * 0.1,
-    )  # to the option
+    before, after = np.moveaxis(window.observations, 1, 0) * EPSILON  # to the option
     np.testing.assert_allclose(before - after, [[0.1, 0]] * 2_000, atol=1e-6)
     hindsight = np.abs(before[:, 1]) < 1e-6  # an option on the episode's own line
     assert hindsight.mean() == pytest.approx(0.8, abs=0.05)
     assert (before[hindsight, 0] > 0.05).all()  # never a place of the past
     reached = window.terminated
-    np.testing.assert_array_equal(reached, np.linalg.norm(after, axis=1) <= 0.08)
+    np.testing.assert_array_equal(reached, np.linalg.norm(after, axis=1) <= 0.8 * EPSILON)
     np.testing.assert_array_equal(window.rewards[:, 0], np.where(reached, 0, -1))
 
 

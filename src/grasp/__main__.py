@@ -1,4 +1,4 @@
-"""The command: grasp train, evaluate, figure, export.
+"""The command: grasp train, evaluate, look, pretrain, export, figure.
 
 What can be refused without JAX is refused before it is imported; every refusal is one sentence and
 an exit code (`errors.py`).
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from grasp.agents import PAPER_AGENTS, Preset, agent_named, check_agent
-from grasp.environments import OPTION_TASKS, TASKS, check_task
+from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options
 from grasp.errors import GraspError, UsageError
 
 USAGE = f"""\
@@ -23,6 +23,7 @@ usage: grasp COMMAND ...
 
   grasp train AGENT --task TASK     train an agent, or continue its run
   grasp evaluate RUN                play greedy episodes with a trained agent
+  grasp look RUN                    draw where each head's option leads (collect, point-mass)
   grasp pretrain TASK               train the option policies of a task from scratch
   grasp export RUN ...              write finished runs as result files under results/
   grasp figure FOLDER               draw the learning curves of results/<suite>
@@ -40,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {
         "train": train,
         "evaluate": evaluate,
+        "look": look,
         "pretrain": pretrain,
         "export": export,
         "figure": figure,
@@ -59,6 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
     except GraspError as problem:
         print(f"grasp: {problem}", file=sys.stderr)
         return problem.exit_code
+    except BrokenPipeError:  # the reader, as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def train(arguments: list[str]) -> int:
@@ -66,19 +71,20 @@ def train(arguments: list[str]) -> int:
     _check_early(arguments)
     _prepare_jax()
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
-    made = agent_named(name, preset)
+    options = has_options(_flag(arguments, "--task") or "")
+    made = agent_named(name, preset, options=options)
 
     from grasp.progress import ProgressLine
     from grasp.session import Interrupted
     from grasp.session import train as run_training
-    from grasp.training import Schedule
+    from grasp.training import Schedule, usual_schedule
 
     @dataclasses.dataclass(frozen=True)
     class Train:
         """Train an agent, or continue its run: the same command again goes on where it stopped."""
 
-        task: str  # a suite task, dmc:DOMAIN-TASK or gym:ID
-        schedule: Annotated[Schedule, tyro.conf.arg(name="")] = Schedule()
+        task: str  # a suite or option task, dmc:DOMAIN-TASK or gym:ID
+        schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
         run: Path | None = None  # run directory; runs/TASK-AGENT-seedN unless given
         preset: Preset = (
             "default"  # what learns best on two cores, or exactly what the paper states
@@ -86,7 +92,8 @@ def train(arguments: list[str]) -> int:
         wandb: bool = False  # log to Weights & Biases as well
         agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
 
-    flags = _parse(Train, f"grasp train {name}", arguments[1:])
+    asks_help = arguments[0] in ("-h", "--help")
+    flags = _parse(Train, f"grasp train {name}", arguments if asks_help else arguments[1:])
     with ProgressLine(flags.schedule.steps) as line:
         try:
             trained = run_training(
@@ -102,10 +109,11 @@ def train(arguments: list[str]) -> int:
             print(f"\n{interrupted}", file=sys.stderr)
             return 128 + interrupted.signal
     last = trained.run.evaluations()[-1]
+    success = f", success {last['eval/success']:.1%}" if "eval/success" in last else ""
     print(
-        f"{name} on {flags.task}: return {last['eval/return']:.1f} "
+        f"{name} on {flags.task}: return {last['eval/return']:.1f}{success} "
         f"(mean of {len(last['eval/returns'])} greedy episodes) "
-        f"after {last['environment_steps']:,} steps"
+        f"after {last['environment_steps']:,} steps, {last['decisions']:,} decisions"
     )
     print(f"run: {trained.run.path}   picture: {trained.run.curve}")
     return 0
@@ -114,13 +122,18 @@ def train(arguments: list[str]) -> int:
 def evaluate(arguments: list[str]) -> int:
     @dataclasses.dataclass(frozen=True)
     class Evaluate:
-        """Play greedy episodes with the agent of a run, from starts that training never saw."""
+        """Play episodes with the agent of a run, without noise, from starts that training never
+        saw.
+        """
 
         run: tyro.conf.Positional[Path]  # run directory
         episodes: int = 10
         seed: int = 0
         which: Literal["last", "best"] = (
             "last"  # the last checkpoint, or the best evaluation's agent
+        )
+        heads: Literal["greedy", "sampled"] | int = (
+            "greedy"  # the most probable head, one drawn from the policy, or always the one given
         )
         json: bool = False  # print one JSON object instead of text
 
@@ -137,23 +150,85 @@ def evaluate(arguments: list[str]) -> int:
     from grasp.training import head_use
 
     agent = load(flags.run, flags.which)
+    quiet = flags.json or flags.episodes > 100
     episodes = agent.evaluate(
-        flags.episodes, flags.seed, (lambda episode: None) if flags.json else episode_line
+        flags.episodes,
+        flags.seed,
+        (lambda episode: None) if quiet else episode_line,
+        heads=flags.heads,
     )
     returns = [episode.returned for episode in episodes]
+    successes = [episode.success for episode in episodes if episode.success is not None]
     mean = sum(returns) / len(returns)
     deviation = (sum((value - mean) ** 2 for value in returns) / len(returns)) ** 0.5
     heads = head_use([episode.heads for episode in episodes])
+    success = sum(successes) / len(successes) if successes else None
     if flags.json:
-        print(
-            json.dumps({"mean": mean, "deviation": deviation, "returns": returns, "heads": heads})
-        )
+        summary = {
+            "episodes": len(episodes),
+            "choice": flags.heads,
+            "mean": mean,
+            "deviation": deviation,
+            "success": success,
+            "decisions": sum(episode.decisions for episode in episodes) / len(episodes),
+            "environment_steps": sum(e.environment_steps for e in episodes) / len(episodes),
+            "heads": heads,
+            "returns": returns,
+        }
+        print(json.dumps(summary))
         return 0
     used = ", ".join(f"{head}: {share:.0%}" for head, share in heads.items())
+    won = "" if success is None else f", success {success:.1%}"
     print(
-        f"return {mean:.1f} ± {deviation:.1f} over {len(returns)} greedy episodes; "
+        f"return {mean:.2f} ± {deviation:.2f}{won} over {len(returns)} {flags.heads} episodes; "
         f"heads used: {used}"
     )
+    return 0
+
+
+def look(arguments: list[str]) -> int:
+    @dataclasses.dataclass(frozen=True)
+    class Look:
+        """Draw where each head's option leads from several starts, and count from random starts
+        which objects the options take.
+        """
+
+        run: tyro.conf.Positional[Path]  # run directory
+        to: Path | None = None  # picture file; RUN/affordances.png unless given
+        starts: int = 1000  # random starts to count over
+        which: Literal["last", "best"] = "last"
+        json: bool = False  # print one JSON object instead of text
+
+    flags = _parse(Look, "grasp look", arguments)
+    if flags.starts < 1:
+        raise UsageError(f"--starts is {flags.starts}; it must be at least 1")
+
+    from grasp.runs import Run
+
+    run = Run.existing(flags.run)
+    _prepare_jax()
+    from grasp.evaluation import all_different, next_on_a_head
+    from grasp.session import load
+
+    agent = load(flags.run, flags.which)
+    picture = flags.to or run.path / "affordances.png"
+    agent.draw(picture)
+    found = agent.outlooks([{"seed": seed} for seed in range(flags.starts)])
+    counted = {
+        "starts": flags.starts,
+        "all_three_objects": all_different(found),
+        "next_object": next_on_a_head(found),
+        "nothing": sum(o.picked.count(None) for o in found) / sum(len(o.picked) for o in found),
+    }
+    if flags.json:
+        print(json.dumps(counted))
+        return 0
+    print(
+        f"from {flags.starts} random starts the heads' options take all three objects in "
+        f"{counted['all_three_objects']:.1%}, the one asked for first in "
+        f"{counted['next_object']:.1%}; {counted['nothing']:.1%} of options take nothing"
+    )
+    print(f"picture: {picture}")
     return 0
 
 
@@ -165,15 +240,17 @@ def pretrain(arguments: list[str]) -> int:
     _prepare_jax()
     from grasp.environments import primitive
     from grasp.options import WEIGHTS, write_options
-    from grasp.pretraining import Pretraining
+    from grasp.pretraining import SETTINGS, Pretraining
     from grasp.pretraining import pretrain as run_pretraining
+
+    usual = SETTINGS[arguments[0]] if arguments and arguments[0] in SETTINGS else Pretraining()
 
     @dataclasses.dataclass(frozen=True)
     class Pretrain:
         """Train the option policies of a task by reinforcement learning and write their weights."""
 
         task: tyro.conf.Positional[str]  # an option task
-        settings: Annotated[Pretraining, tyro.conf.arg(name="")] = Pretraining()
+        settings: Annotated[Pretraining, tyro.conf.arg(name="")] = usual
         to: Path = WEIGHTS  # folder of the weights; the package's own unless given
 
     flags = _parse(Pretrain, "grasp pretrain", arguments)

@@ -1,15 +1,22 @@
-"""Episodes played without learning: returns, success, and which head was chosen when.
+"""Episodes played without learning: returns, success, which head was chosen when, and where each
+head's option would have led.
 
 Several episodes run side by side so that one compiled call decides for all of them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from grasp.agents.agent import Decision
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
+from grasp.errors import UsageError
+from grasp.figures import Outlook
+from grasp.randomness import Stream, generator
+
+Heads = Literal["greedy", "sampled"] | int  # most probable, drawn from the policy, or always one
 
 
 class Episode(NamedTuple):
@@ -26,8 +33,11 @@ def play(
     worlds: Sequence[Boundary],
     seeds: Sequence[int],
     progress: Callable[[Episode], None] = lambda episode: None,
+    heads: Heads = "greedy",
 ) -> list[Episode]:
-    """One greedy episode per seed, in their order; as many at once as there are worlds."""
+    """One episode per seed, in their order and without noise; as many at once as there are
+    worlds.
+    """
     waiting = list(enumerate(seeds))[::-1]
     finished: dict[int, Episode] = {}
     lanes = [_Lane(world, agent.sizes.observation, agent.sizes.goal) for world in worlds]
@@ -39,14 +49,78 @@ def play(
         observations = np.stack([lane.observation for lane in lanes])
         goals = np.stack([lane.goal for lane in lanes])
         decision = agent.act_greedily(observations, goals, step)
-        actions, heads = np.asarray(decision.actions), np.asarray(decision.heads)
+        actions, chosen = _chosen(decision, heads, agent.seed, step)
         for index, lane in enumerate(lanes):
-            if lane.episode is not None and lane.advance(actions[index], int(heads[index])):
+            if lane.episode is not None and lane.advance(actions[index], int(chosen[index])):
                 finished[lane.episode] = lane.result()
                 progress(finished[lane.episode])
                 lane.episode = None
         step += 1
     return [finished[index] for index in range(len(seeds))]
+
+
+def outlooks(
+    agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]]
+) -> list[Outlook]:
+    """Where each head's option leads, from each of the resets of a world that can be drawn."""
+    environment: Any = world.environment
+    if not hasattr(environment.unwrapped, "scene"):
+        raise UsageError(
+            f"{world.name} has no picture of its options; collect and point-mass have one"
+        )
+    starts = []
+    for reset in resets:
+        observation, _ = environment.reset(seed=reset.get("seed"), options=reset)
+        starts.append((environment.get_state(), world.arrays(observation)))
+    observations, goals = (np.stack(parts) for parts in zip(*(s for _, s in starts), strict=True))
+    actions = np.asarray(agent.plan(observations, goals).actions)  # [starts, K, action]
+    environment.record = True
+    found = []
+    for (state, _), proposed in zip(starts, actions, strict=True):
+        found.append(_outlook(environment, state, [world.stretched(option) for option in proposed]))
+    environment.record = False
+    return found
+
+
+def _outlook(environment: Any, state: dict[str, Any], options: Sequence[np.ndarray]) -> Outlook:
+    world, paths, picked = environment.unwrapped, [], []
+    environment.set_state(state)
+    scene = world.scene()
+    for option in options:
+        environment.set_state(state)
+        info = environment.step(option)[-1]
+        paths.append(np.stack([world.place(observation) for observation in info["path"]]))
+        taken = np.flatnonzero(scene.left & ~world.scene().left)
+        picked.append(int(taken[0]) if taken.size else None)
+    return Outlook(scene, paths, picked)
+
+
+def all_different(found: Sequence[Outlook]) -> float:
+    """The share of outlooks in which the heads' options take all three objects."""
+    return float(np.mean([{0, 1, 2} <= set(outlook.picked) for outlook in found]))
+
+
+def next_on_a_head(found: Sequence[Outlook]) -> float:
+    """The share of outlooks in which some head's option takes the object asked for first."""
+    return float(np.mean([o.scene.order[0] in o.picked for o in found]))
+
+
+def _chosen(
+    decision: Decision, heads: Heads, seed: int, step: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Actions [B, action] and heads [B]."""
+    if heads == "greedy" or decision.plan is None:
+        return np.asarray(decision.actions), np.asarray(decision.heads)
+    policy, proposed = np.asarray(decision.plan.policy), np.asarray(decision.plan.actions)
+    B, K = policy.shape
+    if heads == "sampled":
+        draws = generator(seed, Stream.EVALUATE, step).random((B, 1))
+        chosen = np.minimum((policy.cumsum(-1) < draws).sum(-1), K - 1)
+    elif 0 <= heads < K:
+        chosen = np.full(B, heads)
+    else:
+        raise UsageError(f"--heads is {heads}; this agent has heads 0 to {K - 1}")
+    return proposed[np.arange(B), chosen], chosen
 
 
 class _Lane:

@@ -4,7 +4,7 @@ import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,35 +93,65 @@ def _finish(figure: Any, axis: Any, title: str) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def collect_frame(
-    agent: np.ndarray, objects: np.ndarray, left: np.ndarray, order: Sequence[int]
-) -> np.ndarray:
-    """A frame of Collect: the objects still there, the agent, and the order asked for."""
+class Scene(NamedTuple):
+    """A moment of a world with three objects, in the unit square."""
+
+    agent: np.ndarray  # [2]
+    objects: np.ndarray  # [3, 2]
+    left: np.ndarray  # [3] bool: still there
+    order: Sequence[int]  # of the objects asked for
+
+
+class Outlook(NamedTuple):
+    """A scene, and where each of the K heads' options leads from it."""
+
+    scene: Scene
+    paths: list[np.ndarray]  # K x [steps + 1, 2]
+    picked: list[int | None]  # K: the object that the option takes
+
+
+def scene_frame(scene: Scene) -> np.ndarray:
+    """The scene as an image [height, width, 3]."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3, 3.2), dpi=80, layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    axis = figure.subplots()
-    draw_collect(axis, agent, objects, left)
-    axis.set_title(" then ".join("ABC"[index] for index in order), fontsize=10)
+    draw_scene(figure.subplots(), scene)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def places_frame(
-    mass: np.ndarray, places: np.ndarray, order: Sequence[int], passed: int
-) -> np.ndarray:
-    """A frame of Point-Mass, drawn as Collect is: side 0.6 m mapped to the unit square."""
-    left = np.array([index not in order[:passed] for index in range(3)])
-    return collect_frame(mass / 0.6 + 0.5, places / 0.6 + 0.5, left, order)
-
-
-def draw_collect(axis: Any, agent: np.ndarray, objects: np.ndarray, left: np.ndarray) -> None:
-    """The world of Collect on an axis; what is collected is pale."""
-    for letter, place, there in zip("ABC", objects, left, strict=True):
+def draw_scene(axis: Any, scene: Scene) -> None:
+    """The objects, pale once they are taken, the agent, and the order asked for."""
+    for letter, place, there in zip("ABC", scene.objects, scene.left, strict=True):
         colour = "0.15" if there else "0.85"
-        axis.plot(*place, "s", markersize=15, color="white", markeredgecolor=colour)
+        axis.plot(*place, "s", markersize=15, color="white", markeredgecolor=colour, zorder=2)
         axis.annotate(letter, place, ha="center", va="center", color=colour, fontsize=10)
-    axis.plot(*agent, "o", markersize=9, color="black")
+    axis.plot(*scene.agent, "o", markersize=9, color="black", zorder=4)
     axis.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), aspect="equal", xticks=[], yticks=[])
+    axis.set_title(" then ".join("ABC"[index] for index in scene.order), fontsize=10)
+
+
+def draw_outlooks(rows: dict[str, list[Outlook]], path: Path, title: str) -> None:
+    """Trajectories of the option that each head picks, one colour per head, one panel per scene."""
+    from matplotlib.figure import Figure
+
+    columns = max(len(outlooks) for outlooks in rows.values())
+    figure = Figure(figsize=(2.7 * columns, 2.9 * len(rows) + 0.7), layout="constrained")
+    axes = np.atleast_2d(figure.subplots(len(rows), columns, squeeze=False))
+    for line, (label, outlooks) in zip(axes, rows.items(), strict=True):
+        line[0].set_ylabel(label)
+        for axis, outlook in zip(line, outlooks, strict=False):
+            draw_scene(axis, outlook.scene)
+            for head, places in enumerate(outlook.paths):
+                shift = 0.008 * (head - (len(outlook.paths) - 1) / 2)  # paths in common stay seen
+                along = np.asarray(places) + shift
+                axis.plot(*along.T, color=COLOURS[head % len(COLOURS)], lw=2, zorder=3)
+                axis.plot(*along[-1], "o", ms=5, color=COLOURS[head % len(COLOURS)], zorder=5)
+    heads = range(len(next(iter(rows.values()))[0].paths))
+    handles = [axes[0][0].plot([], [], color=COLOURS[h % len(COLOURS)], lw=2)[0] for h in heads]
+    labels = [f"head {head}" for head in heads]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.suptitle(title, fontsize=11)
+    figure.savefig(path, dpi=130)

@@ -2,7 +2,7 @@
 
     v_j      = r_j + gamma^{n_j} v_{j+1},   v_{i+n} = max_b Q_target(encode_target(x_{i+n}), b)
     L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
-               [+ (n_j - duration(s_j, a_j))^2 for options]
+               [+ (log n_j - log duration(s_j, a_j))^2 for options]
     L_afford = - sum_j V(s_j),   V the planner's root value
 
 (choices 1, 2 and 10 say how this differs from the paper's letter).
@@ -96,7 +96,8 @@ def model_loss(
     value_errors = jnp.mean((values - targets[..., None]) ** 2, axis=-1)  # [B, n+1]
     value_loss = _mean_over(value_errors, states_valid)
     lasting = steps_valid * (window.durations > 0)  # an absorbing state has no duration to learn
-    duration_loss = _mean_over((durations - window.durations) ** 2, lasting)
+    lengths = jnp.log(durations) - jnp.log(jnp.maximum(window.durations, 1))
+    duration_loss = _mean_over(lengths**2, lasting)
     seen = jax.vmap(jax.vmap(target_model.encode))(window.observations[:, 1:], window.goals[:, 1:])
     distance = jnp.mean((states.features[:, 1:] - seen.features) ** 2, axis=-1)  # [B, n]
     consistency_loss = _mean_over(distance, steps_valid)

@@ -3,12 +3,13 @@
 Encoder, dynamics, reward, value and duration are five networks over one abstract state
 
     s            = encode(x)
-    s', r, n     = dynamics(s, b), reward(s, b), duration(s, b)
-    v            = value(s)
+    e            = embed(s, b)
+    s', n        = dynamics(e), duration(e)
+    r, v         = reward(e, s'), value(s)
 
-trained so that rewards and values come out right; no observation is ever reconstructed. The goal
-rides along unchanged (choice 11): dynamics read the features only, reward, duration and value read
-features and goal.
+trained so that rewards and values come out right; no observation is ever reconstructed. What an
+option does is learned once, in the embedding, and the reward sees what came of it (choice 24). The
+goal rides along unchanged (choice 11): embedding and dynamics never see it, the others do.
 
 Everything here is written for one state; callers batch with `jax.vmap`.
 """
@@ -20,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from grasp.networks import MLP
+from grasp.networks import MLP, elu
 
 
 class AbstractState(NamedTuple):
@@ -51,6 +52,7 @@ class ValueEquivalentModel(eqx.Module):
     """The five networks of the paper; widths and depths are Appendix A's."""
 
     encoder: MLP
+    embedding: MLP
     dynamics: MLP
     reward_head: MLP
     value_heads: tuple[MLP, ...]
@@ -72,17 +74,19 @@ class ValueEquivalentModel(eqx.Module):
         options: bool,
         key: PRNGKeyArray,
     ):
-        keys = jax.random.split(key, 5)
-        judged, acted = (features, goal_size), (features, goal_size, action_size)
+        keys = jax.random.split(key, 6)
+        judged = (features, goal_size)
         self.encoder = MLP([observation_size], features, width=width, hidden=2, key=keys[0])
-        # The paper embeds (s, a) with two layers and maps on with two more: four in a row.
-        self.dynamics = MLP([features, action_size], features, width=width, hidden=3, key=keys[1])
-        self.reward_head = MLP(acted, 1, width=width, hidden=2, key=keys[2])
+        self.embedding = MLP([features, action_size], width, width=width, hidden=1, key=keys[1])
+        self.dynamics = MLP([width], features, width=width, hidden=1, key=keys[2])
+        self.reward_head = MLP([width, features, goal_size], 1, width=width, hidden=1, key=keys[3])
         self.value_heads = tuple(
             MLP(judged, 1, width=width, hidden=2, key=value_key)
-            for value_key in jax.random.split(keys[3], num_values)
+            for value_key in jax.random.split(keys[4], num_values)
         )
-        self.duration_head = MLP(acted, 1, width=width, hidden=2, key=keys[4]) if options else None
+        self.duration_head = (
+            MLP([width, goal_size], 1, width=width, hidden=1, key=keys[5]) if options else None
+        )
         self.discount = discount
         self.layer_norm = layer_norm
 
@@ -92,12 +96,12 @@ class ValueEquivalentModel(eqx.Module):
         return AbstractState(features=self._bounded(self.encoder(observation)), goal=goal)
 
     def step(self, state: AbstractState, action: Float[Array, " action"]) -> Step:
+        embedded = elu(self.embedding(state.features, action))
+        features = self._bounded(self.dynamics(embedded))
         return Step(
-            reward=self.reward_head(*state, action)[0],
-            discount=self.discount ** self.duration(state, action),
-            state=AbstractState(
-                features=self._bounded(self.dynamics(state.features, action)), goal=state.goal
-            ),
+            reward=self.reward_head(embedded, features, state.goal)[0],
+            discount=self.discount ** self._duration(embedded, state.goal),
+            state=AbstractState(features=features, goal=state.goal),
         )
 
     def value(self, state: AbstractState) -> Float[Array, ""]:
@@ -109,9 +113,12 @@ class ValueEquivalentModel(eqx.Module):
 
     def duration(self, state: AbstractState, action: Float[Array, " action"]) -> Float[Array, ""]:
         """Expected length n of an option, at least 1; a primitive action lasts 1 (choice 12)."""
+        return self._duration(elu(self.embedding(state.features, action)), state.goal)
+
+    def _duration(self, embedded: Float[Array, " m"], goal: Float[Array, " goal"]):
         if self.duration_head is None:
             return jnp.ones(())
-        return 1 + jax.nn.softplus(self.duration_head(*state, action)[0])
+        return 1 + jax.nn.softplus(self.duration_head(embedded, goal)[0])
 
     def _bounded(self, features: Float[Array, " m"]) -> Float[Array, " m"]:
         """Zero mean and unit variance over the features, so that no unroll drifts away."""

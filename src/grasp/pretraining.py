@@ -31,7 +31,8 @@ GOALS = 1_000  # random options that the report is over
 class Pretraining:
     steps: int = 30_000  # primitive steps
     seed: int = 0
-    random_share: float = 0.2  # of primitive steps taken at random
+    repeat: int = 1  # primitive steps for which an output is held while learning
+    random_share: float = 0.2  # of outputs taken at random
     agent: TD3 = TD3(
         width=64,
         discount=0.98,
@@ -41,6 +42,15 @@ class Pretraining:
         warm_up=1_000,
         updates_per_call=50,
     )
+
+
+# A crossing of Point-Mass takes 250 steps of 20 ms; held outputs bring its end within sight.
+SETTINGS = {
+    "collect": Pretraining(),
+    "point-mass": Pretraining(
+        steps=400_000, repeat=5, agent=dataclasses.replace(Pretraining.agent, width=128)
+    ),
+}
 
 
 class Hindsight:
@@ -98,27 +108,27 @@ def pretrain(
     memory = Hindsight(
         pretraining.steps + reaching.cap, body.size, reaching.outputs, reaching.space.shape[0]
     )
-    updates = episodes = shown = 0
-    while memory.size < pretraining.steps:
+    steps = updates = episodes = shown = 0
+    while steps < pretraining.steps:
         options = ReachingOptions(reaching, layers_of(compiled))
         random = generator(seed, Stream.EXPLORE, episodes)
         at_random = 1.0 if memory.size < agent.warm_up else pretraining.random_share
         start = episode_seed(seed, Stream.EPISODE, episodes)
-        _explore(environment, options, memory, start, random, agent.noise, at_random)
+        steps += _explore(environment, options, memory, start, random, pretraining, at_random)
         episodes += 1
         while memory.size >= agent.warm_up and updates < memory.size - agent.warm_up:
             draw = generator(seed, Stream.SAMPLE, updates)
             window = memory.sample(agent.updates_per_call * agent.batch, reaching, draw)
             compiled.update(window.split(agent.updates_per_call), updates)
             updates += agent.updates_per_call
-        if memory.size // 5_000 > shown:
-            shown = memory.size // 5_000
+        if 20 * steps // pretraining.steps > shown:
+            shown = 20 * steps // pretraining.steps
             share = reached_share(ReachingOptions(reaching, layers_of(compiled)), environment, 100)
-            show(memory.size, share["reached"])
+            show(steps, share["reached"])
     options = ReachingOptions(reaching, layers_of(compiled))
     report = {
         "task": reaching.task,
-        "primitive_steps": memory.size,
+        "primitive_steps": steps,
         "hours": round((time.monotonic() - began) / 3600, 4),
         **reached_share(options, environment, GOALS),
     }
@@ -157,14 +167,14 @@ def _explore(
     memory: Hindsight,
     start: int,
     random: np.random.Generator,
-    noise: float,
+    pretraining: Pretraining,
     at_random: float,
-) -> None:
-    """One option from one start, into the memory."""
-    reaching = options.reaching
+) -> int:
+    """One option from one start, into the memory; the primitive steps that it took."""
+    reaching, noise = options.reaching, pretraining.agent.noise
     observation, _ = environment.reset(seed=start)
-    option, episode = _random_option(reaching, random), []
-    for _ in range(options.cap):
+    option, episode, steps, ended = _random_option(reaching, random), [], 0, False
+    while steps < options.cap and not ended:
         body = reaching.body(observation)
         if reaching.reached(body, option):
             break
@@ -173,12 +183,16 @@ def _explore(
         else:
             output = options.output(body, option) + noise * random.normal(size=reaching.outputs)
         output = np.clip(output, -1, 1)
-        observation, _, terminated, truncated, _ = environment.step(reaching.primitive(output))
+        for _ in range(pretraining.repeat):
+            observation, _, terminated, truncated, _ = environment.step(reaching.primitive(output))
+            steps += 1
+            ended = terminated or truncated
+            if ended:
+                break
         episode.append((body, output, reaching.body(observation)))
-        if terminated or truncated:
-            break
     if episode:
         memory.add(episode, option)
+    return steps
 
 
 def _random_option(reaching: Reaching, random: np.random.Generator) -> np.ndarray:

@@ -49,7 +49,10 @@ class ProgressLine:
             self._print(f"continuing at step {steps:,}")
             return
         if "eval/return" in row:
-            self._evaluation = f"{row['eval/return']:.1f} at {steps:,}"
+            score = f"{row['eval/return']:.1f}"
+            if "eval/success" in row:
+                score = f"{row['eval/success']:.0%} success"
+            self._evaluation = f"{score} at {steps:,}"
         if "affordances/head_spread" in row:
             self._heads = (
                 f"heads {row['affordances/head_spread']:.2f} apart, "

@@ -1,9 +1,10 @@
 """The Python face: train and load, as the commands do."""
 
 import copy
+import dataclasses
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -19,13 +20,13 @@ from grasp.agents.compiled import CompiledAgent
 from grasp.environments import make as make_task
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
-from grasp.evaluation import Episode, play
-from grasp.figures import draw_curve
+from grasp.evaluation import Episode, Heads, outlooks, play
+from grasp.figures import Outlook, draw_curve, draw_outlooks
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
 from grasp.runs import Facts, Run, read_arrays
-from grasp.training import Loop, Schedule, Training, restored_arrays
+from grasp.training import Loop, Training, restored_arrays, usual_schedule
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
 
@@ -46,15 +47,18 @@ def train(
     several at once). `label` names the agent in paths and pictures. `settings` are the fields of
     `Schedule`: steps, seed, num_envs, evaluate_every, ...
     """
-    made = agent_named(agent) if isinstance(agent, str) else agent
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
-    training = Training(task=title, name=label, agent=made, schedule=Schedule(**settings))
+    trial = _maker(task, title, 1, 1.0)()  # a task that does not fit leaves no run directory behind
+    options = trial.sizes.options
+    trial.close()
+    made = agent_named(agent, options=options) if isinstance(agent, str) else agent
+    schedule = dataclasses.replace(usual_schedule(options), **settings)
+    training = Training(task=title, name=label, agent=made, schedule=schedule)
     where = Run(run or default_run(training))
-    make = _maker(task, title, training.schedule.num_envs, made.discount)
+    make = _maker(task, title, schedule.num_envs, made.discount)
     if wandb:
         check_wandb()
-    make().close()  # a task that does not fit leaves no run directory behind
     with where.locked():
         where.claim(config(training))
         log = Log(where, wandb=wandb, show=show)
@@ -107,12 +111,29 @@ class LoadedAgent:
         episodes: int = 10,
         seed: int = 0,
         progress: Callable[[Episode], None] = lambda episode: None,
+        heads: Heads = "greedy",
     ) -> list[Episode]:
-        """Greedy episodes from starts that training never saw."""
+        """Episodes from starts that training never saw: by the most probable head, by heads drawn
+        from the policy, or by one head alone.
+        """
         # Far above the indices that a training run's own evaluations use.
         seeds = [episode_seed(seed, Stream.EVALUATE, 2**40 + index) for index in range(episodes)]
-        worlds = [self._make() for _ in range(min(episodes, 10))]
-        return play(self.compiled, worlds, seeds, progress)
+        worlds = [self._make() for _ in range(min(episodes, 32))]
+        return play(self.compiled, worlds, seeds, progress, heads)
+
+    def outlooks(self, resets: Sequence[dict[str, Any]]) -> list[Outlook]:
+        """Where each head's option leads, from each reset; for Collect and Point-Mass."""
+        return outlooks(self.compiled, self.world, resets)
+
+    def draw(self, path: str | Path) -> None:
+        """The picture of the paper: each head's option from several starts and layouts."""
+        world: Any = self.world.environment.unwrapped
+        if not hasattr(world, "pictured"):
+            raise UsageError(
+                f"{self.world.name} has no picture of its options; collect and point-mass have one"
+            )
+        rows = {label: self.outlooks(resets) for label, resets in world.pictured.items()}
+        draw_outlooks(rows, Path(path), f"options of the heads: {self.run.config()['name']}")
 
     def _batch(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:
         observed, goal = self.world.arrays(observation)

@@ -48,6 +48,19 @@ class Schedule:
                 raise UsageError(f"{flag} is {value}; it must be at least {least}")
 
 
+def usual_schedule(options: bool) -> Schedule:
+    """Where decisions are options a run is longer, its episodes short and its environments many."""
+    if not options:
+        return Schedule()
+    return Schedule(
+        steps=2_000_000,
+        num_envs=64,
+        evaluate_every=100_000,
+        evaluation_episodes=100,
+        log_every=10_000,
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Training:
     """What is trained on what."""
@@ -96,7 +109,7 @@ class Loop:
         self.counters = Counters()
         self.returns = np.zeros(training.schedule.num_envs)  # of the episodes under way
         self.metrics: dict[str, Any] = {}  # of the last update
-        self.episode_returns: list[float] = []  # finished since the last row of the log
+        self.episodes: list[tuple[float, bool | None]] = []  # return, success since the last log
         self.stop: signal.Signals | None = None  # set by a signal handler
 
     def train(self) -> None:
@@ -142,7 +155,7 @@ class Loop:
             self.counters.environment_steps += outcome.duration
             self.returns[lane] += outcome.reward
             if outcome.ended:
-                self.episode_returns.append(float(self.returns[lane]))
+                self.episodes.append((float(self.returns[lane]), outcome.success))
                 self._begin(lane)
 
     def _actions(self) -> np.ndarray:
@@ -188,9 +201,8 @@ class Loop:
                     "lower --model-learning-rate or check the scale of the rewards"
                 )
         row = metrics | {"rollout/episodes": self.counters.episodes}
-        if self.episode_returns:
-            row["rollout/return"] = float(np.mean(self.episode_returns))
-            self.episode_returns = []
+        row |= outcomes("rollout", self.episodes)
+        self.episodes = []
         self.log.add(self.counters, row)
 
     def _evaluate(self) -> None:
@@ -203,15 +215,10 @@ class Loop:
         ]
         episodes = play(self.agent, self.evaluation_worlds, seeds)
         counters.evaluations += 1
-        returned = float(np.mean([episode.returned for episode in episodes]))
-        row: Facts = {
-            "eval/return": returned,
-            "eval/returns": [episode.returned for episode in episodes],
-            "eval/heads": head_use([e.heads for e in episodes]),
-        }
-        successes = [episode.success for episode in episodes if episode.success is not None]
-        if successes:
-            row["eval/success"] = float(np.mean(successes))
+        row = outcomes("eval", [(episode.returned, episode.success) for episode in episodes])
+        row["eval/returns"] = [episode.returned for episode in episodes]
+        row["eval/heads"] = head_use([episode.heads for episode in episodes])
+        returned = row["eval/return"]
         self.log.add(counters, row)
         if counters.best is None or returned > counters.best:
             counters.best = returned
@@ -246,6 +253,17 @@ class Loop:
                 self._begin(lane)
         self.log.resumed(self.counters)
         return True
+
+
+def outcomes(prefix: str, episodes: Sequence[tuple[float, bool | None]]) -> Facts:
+    """The mean return of episodes, and the share that succeeded where the task says so."""
+    successes = [success for _, success in episodes if success is not None]
+    row: Facts = {}
+    if episodes:
+        row[f"{prefix}/return"] = float(np.mean([returned for returned, _ in episodes]))
+    if successes:
+        row[f"{prefix}/success"] = float(np.mean(successes))
+    return row
 
 
 def head_use(heads: Sequence[Sequence[int]]) -> dict[str, float]:

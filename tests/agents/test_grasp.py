@@ -114,7 +114,7 @@ def test_targets_follow_the_online_parameters(key, period, rate):
 
 @pytest.mark.parametrize("targets", [True, False])
 def test_greedy_decisions_are_those_of_the_parameters_asked_for(key, targets):
-    agent = dataclasses.replace(SMALL, evaluate_targets=targets)
+    agent = dataclasses.replace(SMALL, act_by_targets=targets)
     state = agent.init(Sizes(1, 0, 1), key)
     other = agent.init(Sizes(1, 0, 1), jax.random.key(8))
     state = eqx.tree_at(lambda s: s.target, state, other.target)
@@ -163,12 +163,17 @@ def test_greedy_stretches_are_whole_and_as_many_as_asked():
     observations, goals = np.zeros((2, 1), np.float32), np.zeros((2, 0), np.float32)
     greedy = np.asarray(compiled.act_greedily(observations, goals).actions)
 
-    def is_greedy(step):
-        return np.array_equal(compiled.act(observations, goals, step).actions, greedy)
+    def greedy_lanes(decisions):
+        actions = np.asarray(compiled.act(observations, goals, decisions).actions)
+        return (actions == greedy).all(-1)  # [2]
 
-    stretches = [[is_greedy(10 * stretch + step) for step in (0, 9)] for stretch in range(200)]
-    assert all(first == last for first, last in stretches)
-    assert np.mean([first for first, _ in stretches]) == pytest.approx(0.25, abs=0.1)
+    of_a_stretch = 2 * 10  # decisions of both environments
+    stretches = np.array(
+        [[greedy_lanes(of_a_stretch * at + step) for step in (0, 18)] for at in range(200)]
+    )  # [200, first and last, 2]
+    np.testing.assert_array_equal(stretches[:, 0], stretches[:, 1])
+    assert stretches.mean() == pytest.approx(0.25, abs=0.07)
+    assert (stretches[:, 0, 0] != stretches[:, 0, 1]).any()  # each environment has its own
 
 
 def test_heads_are_sampled_from_the_policy():

@@ -82,7 +82,8 @@ def test_every_task_loads_and_steps(name):
     world.reset(0)
     outcome = world.step(np.zeros(world.sizes.action))
     assert np.isfinite(outcome.observation).all()
-    assert world.sizes.goal == {"reacher-easy": 3, "fish-swim": 3, "collect": 9}.get(name, 0)
+    goals = {"reacher-easy": 3, "fish-swim": 3, "collect": 9, "point-mass": 9}
+    assert world.sizes.goal == goals.get(name, 0)
     world.close()
 
 

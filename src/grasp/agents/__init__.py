@@ -44,13 +44,21 @@ _PAPER: dict[str, Any] = {
     "saturation_penalty": 0.0,
     "target_period": 1_000,
     "target_rate": 1.0,
-    "evaluate_targets": False,
+    "act_by_targets": False,
     "replay_capacity": 200_000,
     "decisions_per_update": 1,
     "noise_start": 0.0,
     "noise_end": 0.0,
     "random_share": 0.0,
     "greedy_share": 0.0,
+}
+
+# What learns best where decisions are options and rewards are rare (choice 7).
+_OPTIONS: dict[str, Any] = {
+    "model_learning_rate": 1e-3,
+    "decisions_per_update": 4,
+    "noise_start": 0.1,
+    "random_share": 0.2,
 }
 
 
@@ -72,8 +80,10 @@ def check_agent(name: str) -> None:
         )
 
 
-def agent_named(name: str, preset: Preset = "default") -> "Grasp | TD3":
-    """The agent of a name, with the hyper-parameters of a preset."""
+def agent_named(name: str, preset: Preset = "default", *, options: bool = False) -> "Grasp | TD3":
+    """The agent of a name, with the hyper-parameters of a preset for primitive actions or
+    options.
+    """
     check_agent(name)
     from grasp.agents.grasp import Grasp
     from grasp.agents.td3 import TD3
@@ -88,6 +98,8 @@ def agent_named(name: str, preset: Preset = "default") -> "Grasp | TD3":
     if preset == "paper":
         agent = dataclasses.replace(agent, **_PAPER, planner=CompleteTree(depth=2, temperature=1.0))
         agent = dataclasses.replace(agent, roots_per_window=agent.window + 1)
+    elif options:
+        agent = dataclasses.replace(agent, **_OPTIONS)
     if match["reads"] == "SA":  # three picks ahead (choice 15)
         agent = dataclasses.replace(agent, planner=dataclasses.replace(agent.planner, depth=3))
     if match["random"]:

@@ -86,7 +86,7 @@ class Grasp:
     saturation_penalty: float = 1e-2  # choice 6
     target_period: int = 1  # updates between moves of the targets
     target_rate: float = 0.01  # share of the way they move; the paper's hard copy is 1 every 1,000
-    evaluate_targets: bool = True  # greedy decisions by the target parameters (choice 22)
+    act_by_targets: bool = True  # decisions by the target parameters (choice 22)
 
     replay_capacity: int = 200_000
     warm_up: int = 2_000  # decisions taken at random before learning
@@ -97,7 +97,7 @@ class Grasp:
     noise_decisions: int = 50_000  # over which it falls linearly
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
     greedy_share: float = 0.5  # of stretches taken as in evaluation, once the noise has fallen
-    greedy_stretch: int = 100  # decisions
+    greedy_stretch: int = 100  # decisions in one environment
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, by the flag that says it."""
@@ -155,12 +155,12 @@ class Grasp:
     def plan(
         self,
         state: GraspState,
-        parameters: Parameters,
         observations: Float[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
     ) -> Plan:
-        """One plan for each observation, with the online or the target parameters."""
+        """One plan for each observation, with the parameters that decide."""
+        parameters = state.target if self.act_by_targets else state.online
         model = parameters.model
         roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
         return plan_batch(self._planner(state), model, parameters.affordances, roots, key)
@@ -173,21 +173,22 @@ class Grasp:
         key: PRNGKeyArray,
         decisions: Int[Array, ""],
     ) -> Decision:
-        """Sample an affordance from the root policy and add noise that falls with the decisions."""
+        """Sample an affordance from the root policy and add noise that falls with the decisions;
+        a growing share of stretches is greedy instead.
+        """
         plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
-        done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
-        greedy = self._in_greedy_stretch(decisions, self.greedy_share * done)
-        parameters = _where(greedy, self._greedy_parameters(state), state.online)
-        plan = self.plan(state, parameters, observations, goals, plan_key)
+        plan = self.plan(state, observations, goals, plan_key)
         sampled = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
+        done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
+        greedy = self._in_greedy_stretch(decisions, sampled.size, self.greedy_share * done)  # [B]
         heads = jnp.where(greedy, jnp.argmax(plan.policy, axis=-1), sampled)
         chosen = _of_head(plan.actions, heads)  # [B, action]
         deviation = self.noise_start + (self.noise_end - self.noise_start) * done
         noisy = jnp.clip(chosen + deviation * jax.random.normal(noise_key, chosen.shape), -1, 1)
-        at_random = jax.random.bernoulli(random_key, self.random_share, heads.shape)[:, None]
+        at_random = jax.random.bernoulli(random_key, self.random_share, heads.shape)
         uniform = jax.random.uniform(uniform_key, chosen.shape, minval=-1, maxval=1)
-        explored = jnp.where(at_random, uniform, noisy)
-        return Decision(jnp.where(greedy, chosen, explored), heads, plan)
+        explored = jnp.where(at_random[:, None], uniform, noisy)
+        return Decision(jnp.where(greedy[:, None], chosen, explored), heads, plan)
 
     def act_greedily(
         self,
@@ -197,7 +198,7 @@ class Grasp:
         key: PRNGKeyArray,
     ) -> Decision:
         """The affordance of highest probability, without noise."""
-        plan = self.plan(state, self._greedy_parameters(state), observations, goals, key)
+        plan = self.plan(state, observations, goals, key)
         heads = jnp.argmax(plan.policy, axis=-1)
         return Decision(_of_head(plan.actions, heads), heads, plan)
 
@@ -268,19 +269,17 @@ class Grasp:
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
 
-    def _greedy_parameters(self, state: GraspState) -> Parameters:
-        return state.target if self.evaluate_targets else state.online
-
     def _in_greedy_stretch(
-        self, decisions: Int[Array, ""], share: Float[Array, ""]
-    ) -> Bool[Array, ""]:
-        """Whether this stretch of the run is greedy; the same stretches in every run.
+        self, decisions: Int[Array, ""], lanes: int, share: Float[Array, ""]
+    ) -> Bool[Array, " B"]:
+        """Which environments are in a greedy stretch; the same stretches in every run.
 
         A greedy policy that is stuck just beside its aim is freed by noise, so a replay of noisy
         decisions never shows that staying there earns nothing (choice 5).
         """
-        stretch = jax.random.fold_in(jax.random.key(5), decisions // self.greedy_stretch)
-        return jax.random.bernoulli(stretch, share)
+        stretch = decisions // (lanes * self.greedy_stretch)
+        key = jax.random.fold_in(jax.random.key(5), stretch)
+        return jax.random.bernoulli(key, share, (lanes,))
 
     def _planner(self, state: GraspState) -> Planner:
         """The planner at the running scale of Q, or the paper's plain tau."""
@@ -308,8 +307,9 @@ class Grasp:
         parameters.
         """
         rate = jnp.where(updates % self.target_period == 0, self.target_rate, 0.0)
-        moved = jax.tree.map(lambda old, new: old + rate * (new - old), target, online)
-        return _where(rate == 1, online, moved)
+        return jax.tree.map(
+            lambda old, new: jnp.where(rate == 1, new, old + rate * (new - old)), target, online
+        )
 
 
 def head_metrics(plans: Plan) -> Metrics:
@@ -341,10 +341,6 @@ def _descend(optimiser, optimiser_state, parameters, gradient):
         gradient, optimiser_state, eqx.filter(parameters, eqx.is_array)
     )
     return eqx.apply_updates(parameters, changes), optimiser_state, optax.tree.norm(gradient)
-
-
-def _where(condition: Bool[Array, ""], yes: Parameters, no: Parameters) -> Parameters:
-    return jax.tree.map(lambda left, right: jnp.where(condition, left, right), yes, no)
 
 
 def _of_head(actions: Float[Array, "B K action"], heads: Int[Array, " B"]):

@@ -19,7 +19,7 @@ SUITE = (
     "finger-spin",
     "walker-walk",
 )
-OPTION_TASKS = ("collect",)
+OPTION_TASKS = ("collect", "point-mass")
 TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE} | {
     name: f"options:{name}" for name in OPTION_TASKS
 }
@@ -47,6 +47,10 @@ def make(name: str, discount: float = 0.99, **options: Any):
     return _make_suite(rest, **options) if prefix == "dmc" else _make_gymnasium(rest, **options)
 
 
+def has_options(name: str) -> bool:
+    return TASKS.get(name, name).startswith("options:")
+
+
 def suite_of(name: str) -> str:
     """The folder of `results/` that a task belongs to."""
     folders = {"dmc": "dm_control", "gym": "gymnasium", "options": "hierarchical"}
@@ -55,10 +59,13 @@ def suite_of(name: str) -> str:
 
 def primitive(name: str, **options: Any):
     """The primitive environment of an option task, and its option space to be pretrained."""
-    from grasp.environments.collect import Collect, GoAndCollect
+    if name == "collect":
+        from grasp.environments.collect import Collect, GoAndCollect
 
-    environment, reaching = {"collect": (Collect, GoAndCollect)}[name]
-    return environment(**options), reaching()
+        return Collect(**options), GoAndCollect()
+    from grasp.environments.point_mass import BeThereWithVelocity, PointMass
+
+    return PointMass(**options), BeThereWithVelocity()
 
 
 def _make_options(name: str, discount: float, **options: Any):

@@ -16,15 +16,36 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from grasp.figures import collect_frame
+from grasp.figures import Scene, scene_frame
 
 SIDE = 1.0
-EPSILON = 0.1  # step size, reach of collect, and half the least distance between objects
+EPSILON = 0.15  # step size, reach of collect, and half the least distance between objects
 LIMIT = 500  # primitive steps
 OBJECTS = "ABC"
 ORDERS = tuple(itertools.permutations(range(3)))  # the six tasks
 UP, DOWN, LEFT, RIGHT, COLLECT = range(5)
 _MOVES = np.array([[0, 1], [0, -1], [-1, 0], [1, 0]]) * EPSILON
+
+_LAYOUT = [[0.15, 0.8], [0.8, 0.75], [0.6, 0.15]]
+PICTURED: dict[str, list[dict[str, Any]]] = {  # resets to look at: what differs along each row
+    "start": [
+        {"agent": place, "objects": _LAYOUT, "order": (0, 1, 2)}
+        for place in ([0.5, 0.5], [0.1, 0.1], [0.9, 0.45], [0.45, 0.9])
+    ],
+    "objects": [
+        {"agent": [0.5, 0.5], "objects": layout, "order": (0, 1, 2)}
+        for layout in (
+            [[0.15, 0.15], [0.8, 0.75], [0.6, 0.15]],
+            [[0.85, 0.15], [0.8, 0.75], [0.15, 0.85]],
+            [[0.5, 0.9], [0.1, 0.3], [0.9, 0.3]],
+            [[0.2, 0.5], [0.8, 0.2], [0.5, 0.85]],
+        )
+    ],
+    "order": [
+        {"agent": [0.5, 0.5], "objects": _LAYOUT, "order": order}
+        for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 1, 0))
+    ],
+}
 
 
 class Collect(gymnasium.Env):
@@ -76,7 +97,16 @@ class Collect(gymnasium.Env):
         return self._observation(), float(success), terminated, truncated, {"success": success}
 
     def render(self) -> np.ndarray:
-        return collect_frame(self.agent, self.objects, self.left, self.order)
+        return scene_frame(self.scene())
+
+    pictured = PICTURED
+
+    def scene(self) -> Scene:
+        return Scene(self.agent.copy(), self.objects.copy(), self.left.copy(), self.order)
+
+    def place(self, observation: dict[str, np.ndarray]) -> np.ndarray:
+        """Where in the scene an observation has the agent."""
+        return observation["observation"][:2]
 
     def get_state(self) -> dict[str, Any]:
         return {
@@ -128,7 +158,7 @@ class GoAndCollect:
 
     task = "collect"
     space: gymnasium.spaces.Box = gymnasium.spaces.Box(0, SIDE, (2,), np.float32)
-    cap = 30  # the far corner is 20 steps away
+    cap = 30  # the far corner is 14 steps away
     outputs = 4  # the moves; collect is the final action
     final: Any = COLLECT
     tolerance = 0.8 * EPSILON
