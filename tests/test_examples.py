@@ -30,6 +30,12 @@ def test_custom_environment(tmp_path):
     assert (tmp_path / "runs" / "Puck-GA-4-seed0" / "curve.png").exists()
 
 
+def test_options_of_your_own(tmp_path):
+    printed = output(tmp_path, "own_options.py", "25000")
+    assert float(printed.split("lit ")[1].split()[0]) > 0.3  # 60,000 steps: see the file
+    assert "Plan(actions" in printed
+
+
 def test_planning_with_a_model_of_your_own(tmp_path):
     before, after = output(tmp_path, "plan_with_your_model.py").split("after")
     value = [float(part.rsplit("Array(", 1)[1].split(",")[0]) for part in (before, after)]

@@ -6,7 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from grasp.losses import affordance_loss, model_loss, unroll, value_targets, window_targets
+from grasp.losses import (
+    affordance_loss,
+    last_of_all,
+    model_loss,
+    unroll,
+    value_targets,
+    window_targets,
+)
 from grasp.planners.complete_tree import CompleteTree
 from grasp.replay import Window
 from worlds import all_zero, random_states, small_affordances, small_model
@@ -88,13 +95,14 @@ def test_durations_discount_the_targets(parts, key):
 
 def test_unroll_is_the_model_applied_step_by_step(key):
     model, window = small_model(key, goal=2, options=True), window_of(goal=2)
-    states, rewards, durations = unroll(model, window)
+    states, steps = unroll(model, window)
+    rewards, durations = steps.reward, steps.duration
     state = model.encode(window.observations[1, 0], window.goals[1, 0])
     for j in range(3):
         np.testing.assert_allclose(states.features[1, j], state.features, rtol=1e-4, atol=1e-5)
         step = model.step(state, window.actions[1, j])
         np.testing.assert_allclose(rewards[1, j], step.reward, rtol=1e-4, atol=1e-5)
-        length = model.duration(state, window.actions[1, j])
+        length = model.predict(state, window.actions[1, j]).duration
         np.testing.assert_allclose(durations[1, j], length, rtol=1e-4)
         state = step.state
 
@@ -105,7 +113,8 @@ def test_model_loss_by_hand(key):
     window = window._replace(valid=valid)
     targets = jnp.asarray(np.random.default_rng(1).normal(size=(4, 4)), jnp.float32)
     loss, _ = model_loss(model, model, window, targets, consistency=0.0)
-    states, rewards, durations = unroll(model, window)
+    states, steps = unroll(model, window)
+    rewards, durations = steps.reward, steps.duration
     errors = {"reward": [], "value": [], "duration": []}
     for row in range(4):
         for j in range(4):
@@ -128,6 +137,57 @@ def test_what_is_invalid_does_not_count(key):
     loss, _ = model_loss(model, model, window, targets, consistency=1.0)
     same, _ = model_loss(model, model, other, far, consistency=1.0)
     np.testing.assert_array_equal(loss, same)
+
+
+ENDS = {  # two episodes that ended for good in the window, one cut short, one that goes on
+    "durations": jnp.array([[3.0, 0.0, 0.0], [1.0, 1.0, 2.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]),
+    "terminated": jnp.array([True, True, False, False]),
+    "valid": jnp.array([[True] * 3, [True] * 3, [True, False, False], [True] * 3]),
+}
+
+
+def test_the_decision_that_ended_the_episode_is_found():
+    np.testing.assert_array_equal(
+        last_of_all(window_of(**ENDS)), np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]], bool)
+    )
+
+
+def test_termination_loss_by_hand(key):
+    model, window = small_model(key, termination=True), window_of(**ENDS)
+    _, (_, metrics) = model_loss(model, model, window, jnp.zeros((4, 4)), consistency=0.0)
+    _, steps = unroll(model, window)
+    ended = np.asarray(last_of_all(window))
+    surprise = [
+        -np.log(jax.nn.sigmoid(-odds if ended[b, j] else odds))
+        for b in range(4)
+        for j in range(3)
+        if window.durations[b, j] > 0
+        for odds in [float(steps.continuation[b, j])]
+    ]
+    assert len(surprise) == 8
+    np.testing.assert_allclose(metrics["train/termination_loss"], np.mean(surprise), rtol=1e-4)
+
+
+def test_the_chance_to_go_on_discounts_what_follows(key):
+    model = small_model(key, termination=True, options=True)
+    state, action = model.encode(jnp.ones(3), jnp.zeros(0)), jnp.array([0.3, -0.2])
+    predicted = model.predict(state, action)
+    by_hand = 0.99**predicted.duration / (1 + jnp.exp(-predicted.continuation))
+    np.testing.assert_allclose(model.step(state, action).discount, by_hand, rtol=1e-5)
+
+
+def test_a_model_that_predicts_the_end_is_not_taught_what_follows_it(key):
+    window, targets = window_of(**ENDS), jnp.zeros((4, 4))
+    other = window._replace(observations=window.observations.at[0, 2:].set(5.0))
+    losses = {
+        termination: [
+            model_loss(model, model, seen, targets, consistency=1.0)[0] for seen in (window, other)
+        ]
+        for termination in (True, False)
+        for model in [small_model(key, termination=termination)]
+    }
+    assert losses[True][0] == losses[True][1]
+    assert losses[False][0] != losses[False][1]
 
 
 def test_consistency_is_the_distance_from_what_the_target_encoder_sees(key):

@@ -36,7 +36,9 @@ def hand_made_affordances(weights: Any):
     return lambda state: jnp.tanh(weights @ state.place)
 
 
-def small_model(key: Any, *, goal: int = 0, options: bool = False) -> ValueEquivalentModel:
+def small_model(
+    key: Any, *, goal: int = 0, options: bool = False, termination: bool = False
+) -> ValueEquivalentModel:
     """A real network, small."""
     return ValueEquivalentModel(
         observation_size=3,
@@ -47,6 +49,7 @@ def small_model(key: Any, *, goal: int = 0, options: bool = False) -> ValueEquiv
         num_values=2,
         discount=0.99,
         layer_norm=True,
+        predicts_termination=termination,
         options=options,
         key=key,
     )

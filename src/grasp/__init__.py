@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from grasp.model import AbstractState as AbstractState
     from grasp.model import Step as Step
     from grasp.model import ValueEquivalentModel as ValueEquivalentModel
+    from grasp.options import OptionEnvironment as OptionEnvironment
+    from grasp.options import Options as Options
     from grasp.planners.complete_tree import CompleteTree as CompleteTree
     from grasp.planners.plan import Plan as Plan
     from grasp.session import LoadedAgent as LoadedAgent
@@ -42,6 +44,8 @@ _HOMES = {
     "Grasp": "agents.grasp",
     "agent_named": "agents",
     "make": "environments",
+    "Options": "options",
+    "OptionEnvironment": "options",
     "LoadedAgent": "session",
     "load": "session",
     "train": "session",

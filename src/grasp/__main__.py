@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from grasp.agents import PAPER_AGENTS, Preset, agent_named, check_agent
-from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options
+from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options, usual_discount
 from grasp.errors import GraspError, UsageError
 
 USAGE = f"""\
@@ -71,8 +71,9 @@ def train(arguments: list[str]) -> int:
     _check_early(arguments)
     _prepare_jax()
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
-    options = has_options(_flag(arguments, "--task") or "")
-    made = agent_named(name, preset, options=options)
+    task = _flag(arguments, "--task") or ""
+    options = has_options(task)
+    made = agent_named(name, preset, options=options, discount=usual_discount(task))
 
     from grasp.progress import ProgressLine
     from grasp.session import Interrupted
@@ -213,12 +214,14 @@ def look(arguments: list[str]) -> int:
     agent = load(flags.run, flags.which)
     picture = flags.to or run.path / "affordances.png"
     agent.draw(picture)
-    found = agent.outlooks([{"seed": seed} for seed in range(flags.starts)])
+    resets = [{"seed": seed} for seed in range(flags.starts)]
+    found, model = agent.outlooks(resets), agent.judged(resets)
     counted = {
         "starts": flags.starts,
         "all_three_objects": all_different(found),
         "next_object": next_on_a_head(found),
         "nothing": sum(o.picked.count(None) for o in found) / sum(len(o.picked) for o in found),
+        "q_values": model._asdict(),
     }
     if flags.json:
         print(json.dumps(counted))
@@ -227,6 +230,10 @@ def look(arguments: list[str]) -> int:
         f"from {flags.starts} random starts the heads' options take all three objects in "
         f"{counted['all_three_objects']:.1%}, the one asked for first in "
         f"{counted['next_object']:.1%}; {counted['nothing']:.1%} of options take nothing"
+    )
+    print(
+        f"Q of an option at the object asked for first {model.next_object:.3f}, "
+        f"at the others {model.other_objects:.3f}, anywhere {model.random:.3f}"
     )
     print(f"picture: {picture}")
     return 0

@@ -82,6 +82,32 @@ def outlooks(
     return found
 
 
+class Judgement(NamedTuple):
+    """Mean Q that the model gives to options, over many starts."""
+
+    next_object: float  # the one asked for first
+    other_objects: float
+    random: float
+
+
+def judged(
+    agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]], seed: int = 0
+) -> Judgement:
+    """Whether the model can tell the right object from the others and from a random place."""
+    environment: Any = world.environment
+    seen, options = [], []
+    random = generator(seed, Stream.EVALUATE, 0)
+    for reset in resets:
+        observation, _ = environment.reset(seed=reset.get("seed"), options=reset)
+        seen.append(world.arrays(observation))
+        at_objects = environment.unwrapped.options_to_objects()[list(environment.unwrapped.order)]
+        anywhere = random.uniform(-1, 1, (8, world.sizes.action)).astype(np.float32)
+        options.append(np.stack([*(world.squeezed(option) for option in at_objects), *anywhere]))
+    observations, goals = (np.stack(parts) for parts in zip(*seen, strict=True))
+    q_values = agent.q_values(observations, goals, np.stack(options)).mean(0)  # [3 + 8]
+    return Judgement(float(q_values[0]), float(q_values[1:3].mean()), float(q_values[3:].mean()))
+
+
 def _outlook(environment: Any, state: dict[str, Any], options: Sequence[np.ndarray]) -> Outlook:
     world, paths, picked = environment.unwrapped, [], []
     environment.set_state(state)

@@ -3,6 +3,7 @@
     v_j      = r_j + gamma^{n_j} v_{j+1},   v_{i+n} = max_b Q_target(encode_target(x_{i+n}), b)
     L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
                [+ (log n_j - log duration(s_j, a_j))^2 for options]
+               [+ cross-entropy of continuation(s_j, a_j) with whether the episode went on]
     L_afford = - sum_j V(s_j),   V the planner's root value
 
 (choices 1, 2 and 10 say how this differs from the paper's letter).
@@ -13,10 +14,11 @@ sees the affordances, and the affordance loss takes the model as a constant.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import optax
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from grasp.affordances import AffordanceModule
-from grasp.model import AbstractState, ValueEquivalentModel
+from grasp.model import AbstractState, Prediction, ValueEquivalentModel
 from grasp.planners.plan import Plan, Planner, plan_batch
 from grasp.replay import Window
 
@@ -56,23 +58,23 @@ def window_targets(
     return jax.vmap(value_targets)(window.rewards, model.discount**window.durations, values)
 
 
-def unroll(
-    model: ValueEquivalentModel, window: Window
-) -> tuple[AbstractState, Float[Array, "B n"], Float[Array, "B n"]]:
-    """States s_i .. s_{i+n} from x_i along the recorded actions, with rewards and durations
-    predicted on the way.
+def unroll(model: ValueEquivalentModel, window: Window) -> tuple[AbstractState, Prediction]:
+    """States s_i .. s_{i+n} from x_i along the recorded actions [B, n+1, ...], and all that is
+    predicted on the way [B, n, ...].
     """
     state = jax.vmap(model.encode)(window.observations[:, 0], window.goals[:, 0])
 
     def along(state, action):
-        step = jax.vmap(model.step)(state, action)
-        return step.state, (step.state, step.reward, jax.vmap(model.duration)(state, action))
+        predicted = jax.vmap(model.predict)(state, action)
+        return predicted.state, predicted
 
     actions = jnp.swapaxes(window.actions, 0, 1)  # [n, B, action]
-    _, (states, rewards, durations) = jax.lax.scan(along, state, actions, unroll=True)
-    states = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, states)
-    states = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), states)  # [B, n+1, ...]
-    return states, rewards.T, durations.T
+    _, steps = jax.lax.scan(along, state, actions, unroll=True)
+    steps = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), steps)  # [B, n, ...]
+    states = jax.tree.map(
+        lambda first, rest: jnp.concatenate([first[:, None], rest], axis=1), state, steps.state
+    )
+    return states, steps
 
 
 def model_loss(
@@ -88,29 +90,46 @@ def model_loss(
     `consistency` weighs a term beyond the paper (choice 7): the unrolled state should be where the
     target encoder puts the observation that really came.
     """
-    states, rewards, durations = unroll(model, window)
+    states, steps = unroll(model, window)
     values = jax.vmap(jax.vmap(model.values))(states)  # [B, n+1, networks]
-    steps_valid = window.valid.astype(jnp.float32)  # [B, n]
-    states_valid = jnp.concatenate([jnp.ones_like(steps_valid[:, :1]), steps_valid], axis=1)
-    reward_loss = _mean_over((rewards - window.rewards) ** 2, steps_valid)
+    taken = window.durations > 0  # [B, n] decisions, not padding
+    # A model that predicts the end need not be taught what follows it.
+    counts = window.valid & taken if model.predicts_termination else window.valid
+    weights = counts.astype(jnp.float32)  # [B, n]
+    weights_of_states = jnp.concatenate([jnp.ones_like(weights[:, :1]), weights], axis=1)
+    reward_loss = _mean_over((steps.reward - window.rewards) ** 2, weights)
     value_errors = jnp.mean((values - targets[..., None]) ** 2, axis=-1)  # [B, n+1]
-    value_loss = _mean_over(value_errors, states_valid)
-    lasting = steps_valid * (window.durations > 0)  # an absorbing state has no duration to learn
-    lengths = jnp.log(durations) - jnp.log(jnp.maximum(window.durations, 1))
-    duration_loss = _mean_over(lengths**2, lasting)
+    value_loss = _mean_over(value_errors, weights_of_states)
+    lengths = jnp.log(steps.duration) - jnp.log(jnp.maximum(window.durations, 1))
+    duration_loss = _mean_over(lengths**2, weights * taken)
     seen = jax.vmap(jax.vmap(target_model.encode))(window.observations[:, 1:], window.goals[:, 1:])
     distance = jnp.mean((states.features[:, 1:] - seen.features) ** 2, axis=-1)  # [B, n]
-    consistency_loss = _mean_over(distance, steps_valid)
+    consistency_loss = _mean_over(distance, weights)
     loss = reward_loss + value_loss + duration_loss + consistency * consistency_loss
+    termination_loss = jnp.zeros(())
+    if model.predicts_termination:
+        surprise = optax.sigmoid_binary_cross_entropy(
+            steps.continuation, 1.0 - last_of_all(window).astype(jnp.float32)
+        )
+        termination_loss = _mean_over(surprise, weights)
+        loss += termination_loss
     metrics = {
         "train/reward_loss": reward_loss,
         "train/value_loss": value_loss,
         "train/duration_loss": duration_loss,
+        "train/termination_loss": termination_loss,
         "train/consistency_loss": consistency_loss,
         "train/value_mean": jnp.mean(values),
         "train/target_mean": jnp.mean(targets),
     }
     return loss, (states, metrics)
+
+
+def last_of_all(window: Window) -> Bool[Array, "B n"]:
+    """The decisions after which the episode ended for good."""
+    taken = window.durations > 0  # [B, n]
+    more = jnp.concatenate([taken[:, 1:], jnp.zeros_like(taken[:, :1])], axis=1)
+    return window.terminated[:, None] & taken & ~more
 
 
 def affordance_loss(

@@ -5,11 +5,12 @@ Encoder, dynamics, reward, value and duration are five networks over one abstrac
     s            = encode(x)
     e            = embed(s, b)
     s', n        = dynamics(e), duration(e)
-    r, v         = reward(e, s'), value(s)
+    r, c, v      = reward(e, s'), continuation(e, s'), value(s)
 
 trained so that rewards and values come out right; no observation is ever reconstructed. What an
 option does is learned once, in the embedding, and the reward sees what came of it (choice 24). The
-goal rides along unchanged (choice 11): embedding and dynamics never see it, the others do.
+goal rides along unchanged (choice 11): embedding and dynamics never see it, the others do. c is the
+chance that the episode goes on (choice 10), and gamma^n c discounts what follows.
 
 Everything here is written for one state; callers batch with `jax.vmap`.
 """
@@ -35,7 +36,7 @@ class Step(NamedTuple):
     """What the model says follows an action or option."""
 
     reward: Float[Array, ""]  # discounted inside the option
-    discount: Float[Array, ""]  # gamma^n, n the expected duration
+    discount: Float[Array, ""]  # gamma^n, n the expected duration, times the chance to go on
     state: Any
 
 
@@ -46,6 +47,15 @@ class Model(Protocol):
     def step(self, state: Any, action: Float[Array, " action"]) -> Step: ...
 
     def value(self, state: Any) -> Float[Array, ""]: ...
+
+
+class Prediction(NamedTuple):
+    """A step with what it is made of: what the losses compare with the replay."""
+
+    reward: Float[Array, ""]
+    duration: Float[Array, ""]
+    continuation: Float[Array, ""]  # log-odds that the episode goes on
+    state: AbstractState
 
 
 class ValueEquivalentModel(eqx.Module):
@@ -59,6 +69,7 @@ class ValueEquivalentModel(eqx.Module):
     duration_head: MLP | None
     discount: float = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
+    predicts_termination: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -71,6 +82,7 @@ class ValueEquivalentModel(eqx.Module):
         num_values: int,
         discount: float,
         layer_norm: bool,
+        predicts_termination: bool,
         options: bool,
         key: PRNGKeyArray,
     ):
@@ -79,7 +91,9 @@ class ValueEquivalentModel(eqx.Module):
         self.encoder = MLP([observation_size], features, width=width, hidden=2, key=keys[0])
         self.embedding = MLP([features, action_size], width, width=width, hidden=1, key=keys[1])
         self.dynamics = MLP([width], features, width=width, hidden=1, key=keys[2])
-        self.reward_head = MLP([width, features, goal_size], 1, width=width, hidden=1, key=keys[3])
+        outcomes = 2 if predicts_termination else 1  # reward, and the log-odds of going on
+        followed = [width, features, goal_size]
+        self.reward_head = MLP(followed, outcomes, width=width, hidden=1, key=keys[3])
         self.value_heads = tuple(
             MLP(judged, 1, width=width, hidden=2, key=value_key)
             for value_key in jax.random.split(keys[4], num_values)
@@ -89,6 +103,7 @@ class ValueEquivalentModel(eqx.Module):
         )
         self.discount = discount
         self.layer_norm = layer_norm
+        self.predicts_termination = predicts_termination
 
     def encode(
         self, observation: Float[Array, " observation"], goal: Float[Array, " goal"]
@@ -96,11 +111,19 @@ class ValueEquivalentModel(eqx.Module):
         return AbstractState(features=self._bounded(self.encoder(observation)), goal=goal)
 
     def step(self, state: AbstractState, action: Float[Array, " action"]) -> Step:
+        predicted = self.predict(state, action)
+        goes_on = jax.nn.sigmoid(predicted.continuation)
+        discount = self.discount**predicted.duration * goes_on
+        return Step(predicted.reward, discount, predicted.state)
+
+    def predict(self, state: AbstractState, action: Float[Array, " action"]) -> Prediction:
         embedded = elu(self.embedding(state.features, action))
         features = self._bounded(self.dynamics(embedded))
-        return Step(
-            reward=self.reward_head(embedded, features, state.goal)[0],
-            discount=self.discount ** self._duration(embedded, state.goal),
+        outcome = self.reward_head(embedded, features, state.goal)
+        return Prediction(
+            reward=outcome[0],
+            duration=self._duration(embedded, state.goal),
+            continuation=outcome[1] if self.predicts_termination else jnp.full((), jnp.inf),
             state=AbstractState(features=features, goal=state.goal),
         )
 
@@ -111,11 +134,10 @@ class ValueEquivalentModel(eqx.Module):
     def values(self, state: AbstractState) -> Float[Array, " networks"]:
         return jnp.concatenate([head(*state) for head in self.value_heads])
 
-    def duration(self, state: AbstractState, action: Float[Array, " action"]) -> Float[Array, ""]:
+    def _duration(
+        self, embedded: Float[Array, " m"], goal: Float[Array, " goal"]
+    ) -> Float[Array, ""]:
         """Expected length n of an option, at least 1; a primitive action lasts 1 (choice 12)."""
-        return self._duration(elu(self.embedding(state.features, action)), state.goal)
-
-    def _duration(self, embedded: Float[Array, " m"], goal: Float[Array, " goal"]):
         if self.duration_head is None:
             return jnp.ones(())
         return 1 + jax.nn.softplus(self.duration_head(embedded, goal)[0])

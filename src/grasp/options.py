@@ -62,8 +62,11 @@ class OptionEnvironment(gymnasium.Wrapper):
         return self._observation, info
 
     def get_state(self) -> dict[str, Any]:
-        """An option is never interrupted, so the primitive environment's state is all."""
-        return self.env.unwrapped.get_state()  # type: ignore[attr-defined]  # ours have it
+        """An option is never interrupted, so the primitive environment's state is all; nothing
+        where it has none to give.
+        """
+        get = getattr(self.env.unwrapped, "get_state", None)
+        return get() if get else {}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._observation = self.env.unwrapped.set_state(state)  # type: ignore[attr-defined]  # same

@@ -18,9 +18,10 @@ from grasp.agents import agent_named, rebuilt
 from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments import make as make_task
+from grasp.environments import usual_discount
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
-from grasp.evaluation import Episode, Heads, outlooks, play
+from grasp.evaluation import Episode, Heads, Judgement, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
@@ -52,7 +53,11 @@ def train(
     trial = _maker(task, title, 1, 1.0)()  # a task that does not fit leaves no run directory behind
     options = trial.sizes.options
     trial.close()
-    made = agent_named(agent, options=options) if isinstance(agent, str) else agent
+    made = (
+        agent_named(agent, options=options, discount=usual_discount(title))
+        if isinstance(agent, str)
+        else agent
+    )
     schedule = dataclasses.replace(usual_schedule(options), **settings)
     training = Training(task=title, name=label, agent=made, schedule=schedule)
     where = Run(run or default_run(training))
@@ -124,6 +129,10 @@ class LoadedAgent:
     def outlooks(self, resets: Sequence[dict[str, Any]]) -> list[Outlook]:
         """Where each head's option leads, from each reset; for Collect and Point-Mass."""
         return outlooks(self.compiled, self.world, resets)
+
+    def judged(self, resets: Sequence[dict[str, Any]]) -> Judgement:
+        """The mean Q of options at the right object, at the others, and anywhere."""
+        return judged(self.compiled, self.world, resets)
 
     def draw(self, path: str | Path) -> None:
         """The picture of the paper: each head's option from several starts and layouts."""

@@ -33,6 +33,7 @@ _PAPER: dict[str, Any] = {
     "width": 512,
     "num_values": 1,
     "layer_norm": False,
+    "predict_termination": False,
     "normalise_observations": False,
     "relative_temperature": False,
     "initial_spread": 0.0,
@@ -80,16 +81,20 @@ def check_agent(name: str) -> None:
         )
 
 
-def agent_named(name: str, preset: Preset = "default", *, options: bool = False) -> "Grasp | TD3":
-    """The agent of a name, with the hyper-parameters of a preset for primitive actions or
-    options.
+def agent_named(
+    name: str, preset: Preset = "default", *, options: bool = False, discount: float = 0.99
+) -> "Grasp | TD3":
+    """The agent of a name, with the hyper-parameters of a preset for primitive actions or options;
+    `discount` is the task's usual one, which the paper's preset does not take.
     """
     check_agent(name)
     from grasp.agents.grasp import Grasp
     from grasp.agents.td3 import TD3
 
     if name == "TD3":  # the paper states all that TD3's defaults are
-        return TD3()
+        agent = TD3(discount=0.99 if preset == "paper" else discount)
+        every = _OPTIONS["decisions_per_update"] if options else 1  # as often as the others
+        return dataclasses.replace(agent, decisions_per_update=every)
     from grasp.planners.complete_tree import CompleteTree
 
     match = _NAME.fullmatch(name)
@@ -98,8 +103,8 @@ def agent_named(name: str, preset: Preset = "default", *, options: bool = False)
     if preset == "paper":
         agent = dataclasses.replace(agent, **_PAPER, planner=CompleteTree(depth=2, temperature=1.0))
         agent = dataclasses.replace(agent, roots_per_window=agent.window + 1)
-    elif options:
-        agent = dataclasses.replace(agent, **_OPTIONS)
+    else:
+        agent = dataclasses.replace(agent, **(_OPTIONS if options else {}), discount=discount)
     if match["reads"] == "SA":  # three picks ahead (choice 15)
         agent = dataclasses.replace(agent, planner=dataclasses.replace(agent.planner, depth=3))
     if match["random"]:

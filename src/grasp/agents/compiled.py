@@ -45,7 +45,13 @@ class CompiledAgent:
             arrays, metrics = jax.lax.scan(once, arrays, (windows, count))
             return arrays, jax.tree.map(lambda values: values.mean(0), metrics)
 
+        def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
+            if not hasattr(agent, "q_values"):
+                raise UsageError(f"{type(agent).__name__} has no model to ask; take GA-4")
+            return agent.q_values(eqx.combine(arrays, static), observations, goals, actions)
+
         self._act = jax.jit(act)
+        self._q_values = jax.jit(q_values)
         self._act_greedily = jax.jit(act_greedily)
         self._update = jax.jit(update, donate_argnums=0)
 
@@ -63,6 +69,12 @@ class CompiledAgent:
                 f"{type(self.agent).__name__} does not plan; ask a GrASP agent, as GA-4"
             )
         return plan
+
+    def q_values(
+        self, observations: np.ndarray, goals: np.ndarray, actions: np.ndarray
+    ) -> np.ndarray:
+        """[B, M]: what the model says of any actions [B, M, action], in [-1, 1]."""
+        return np.asarray(self._q_values(self.arrays, observations, goals, actions))
 
     def update(self, windows: Window, first: int) -> dict[str, Any]:
         """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before."""

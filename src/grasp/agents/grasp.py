@@ -71,6 +71,9 @@ class Grasp:
     width: int = 128
     num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
+    predict_termination: bool = (
+        True  # else states past the end are learned as absorbing (choice 10)
+    )
     normalise_observations: bool = True  # choice 20
     initial_spread: float = 1.0  # of the heads before tanh (choice 6)
 
@@ -125,6 +128,7 @@ class Grasp:
                 num_values=self.num_values,
                 discount=self.discount,
                 layer_norm=self.layer_norm,
+                predicts_termination=self.predict_termination,
                 options=sizes.options,
                 key=model_key,
             ),
@@ -160,10 +164,23 @@ class Grasp:
         key: PRNGKeyArray,
     ) -> Plan:
         """One plan for each observation, with the parameters that decide."""
-        parameters = state.target if self.act_by_targets else state.online
+        parameters = self._deciding(state)
         model = parameters.model
         roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
         return plan_batch(self._planner(state), model, parameters.affordances, roots, key)
+
+    def q_values(
+        self,
+        state: GraspState,
+        observations: Float[Array, "B observation"],
+        goals: Float[Array, "B goal"],
+        actions: Float[Array, "B M action"],
+    ) -> Float[Array, "B M"]:
+        """What the model says of any actions, proposed or not: r + gamma^n V(s'), one step deep."""
+        model = self._deciding(state).model
+        roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
+        steps = jax.vmap(jax.vmap(model.step, in_axes=(None, 0)))(roots, actions)
+        return steps.reward + steps.discount * jax.vmap(jax.vmap(model.value))(steps.state)
 
     def act(
         self,
@@ -268,6 +285,9 @@ class Grasp:
     @property
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
+
+    def _deciding(self, state: GraspState) -> Parameters:
+        return state.target if self.act_by_targets else state.online
 
     def _in_greedy_stretch(
         self, decisions: Int[Array, ""], lanes: int, share: Float[Array, ""]

@@ -19,7 +19,8 @@ SUITE = (
     "finger-spin",
     "walker-walk",
 )
-OPTION_TASKS = ("collect", "point-mass")
+# The usual discount of a primitive step: steps of Collect are coarse, those of Point-Mass 20 ms.
+OPTION_TASKS = {"collect": 0.95, "point-mass": 0.99}
 TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE} | {
     name: f"options:{name}" for name in OPTION_TASKS
 }
@@ -49,6 +50,10 @@ def make(name: str, discount: float = 0.99, **options: Any):
 
 def has_options(name: str) -> bool:
     return TASKS.get(name, name).startswith("options:")
+
+
+def usual_discount(name: str) -> float:
+    return OPTION_TASKS.get(name, 0.99)
 
 
 def suite_of(name: str) -> str:

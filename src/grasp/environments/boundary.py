@@ -76,6 +76,11 @@ class Boundary:
         space = self.environment.action_space
         return inside.reshape(space.shape).astype(space.dtype)
 
+    def squeezed(self, action: np.ndarray) -> np.ndarray:
+        """The inverse of `stretched`: into [-1, 1], flat."""
+        share = (np.ravel(action) - self._low) / (self._high - self._low)
+        return (2 * share - 1).astype(np.float32)
+
     def arrays(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:
         """The observation and goal of a raw observation of this environment."""
         return self._arrays(observation, "act")

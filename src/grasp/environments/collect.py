@@ -104,6 +104,10 @@ class Collect(gymnasium.Env):
     def scene(self) -> Scene:
         return Scene(self.agent.copy(), self.objects.copy(), self.left.copy(), self.order)
 
+    def options_to_objects(self) -> np.ndarray:
+        """The three options that aim at A, B and C [3, 2]."""
+        return self.objects.copy()
+
     def place(self, observation: dict[str, np.ndarray]) -> np.ndarray:
         """Where in the scene an observation has the agent."""
         return observation["observation"][:2]

@@ -104,6 +104,10 @@ class PointMass(gymnasium.Env):
 
     pictured = PICTURED
 
+    def options_to_objects(self) -> np.ndarray:
+        """The three options that come to rest at A, B and C [3, 4]."""
+        return np.hstack([PLACES, np.zeros((3, 2))])
+
     def place(self, observation: dict[str, np.ndarray]) -> np.ndarray:
         """Where in the scene an observation has the mass."""
         return observation["observation"][:2] / SIDE + 0.5
