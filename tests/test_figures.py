@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grasp.figures import draw_results, mean_curve, read_results
+from grasp.figures import draw_results, has_success, mean_curve, read_results
 
 
 def test_seeds_are_grouped_by_agent_and_averaged(tmp_path):
@@ -18,6 +18,17 @@ def test_seeds_are_grouped_by_agent_and_averaged(tmp_path):
     np.testing.assert_array_equal(mean, [20, 40, 60])
     assert draw_results(tmp_path, tmp_path / "p.png") == ["walker-walk"]
     assert (tmp_path / "p.png").stat().st_size > 5_000
+
+
+def test_a_task_with_success_shows_it_instead_of_the_return(tmp_path):
+    task = tmp_path / "collect"
+    task.mkdir()
+    (task / "GA-4-seed0.csv").write_text(
+        "environment_steps,decisions,return,success\n10,2,0.31,0.0\n20,4,0.5,0.75\n"
+    )
+    np.testing.assert_array_equal(read_results(task)["GA-4"][0][1], [0, 0.75])
+    assert has_success(task)
+    assert draw_results(tmp_path, tmp_path / "p.png") == ["collect"]
 
 
 def test_a_shorter_seed_ends_the_mean():

@@ -11,21 +11,27 @@ import numpy as np
 # Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-Curve = tuple[np.ndarray, np.ndarray]  # environment steps, return
+Curve = tuple[np.ndarray, np.ndarray]  # environment steps; return, or success where a task has it
 
 
 def draw_curve(evaluations: Sequence[Mapping[str, Any]], path: Path, title: str) -> None:
-    """The evaluations of one run: the mean of each, and its single episodes as dots."""
+    """The evaluations of one run: the share that succeeded where the task has success, else the
+    mean return of each and its single episodes as dots.
+    """
     figure, axes = _canvas(1)
     axis = axes[0]
     steps = [row["environment_steps"] for row in evaluations]
+    success = "eval/success" in evaluations[-1]
+    scores = [row["eval/success" if success else "eval/return"] for row in evaluations]
     for step, row in zip(steps, evaluations, strict=True):
-        returns = row["eval/returns"]
-        axis.plot([step] * len(returns), returns, ".", color="0.8", markersize=4)
-    axis.plot(steps, [row["eval/return"] for row in evaluations], "o-", color=COLOURS[0])
-    _finish(figure, axis, title)
+        if not success:
+            returns = row["eval/returns"]
+            axis.plot([step] * len(returns), returns, ".", color="0.8", markersize=4)
+    axis.plot(steps, scores, "o-", color=COLOURS[0])
+    _finish(axis, title, success)
+    last = scores[-1]
     axis.annotate(
-        f"{evaluations[-1]['eval/return']:.0f}", (steps[-1], evaluations[-1]["eval/return"]),
+        f"{last:.0%}" if success else f"{last:.0f}", (steps[-1], last),
         textcoords="offset points", xytext=(-4, 6), ha="right",
     )  # fmt: skip
     figure.savefig(path, dpi=120)
@@ -46,7 +52,7 @@ def draw_results(folder: Path, path: Path) -> list[str]:
             steps, mean = mean_curve(curves)
             axis.plot(steps, mean, color=colour, label=f"{agent} ({len(curves)})", linewidth=2)
         axis.legend(title="agent (seeds)", loc="lower right", fontsize=8, title_fontsize=8)
-        _finish(figure, axis, task)
+        _finish(axis, task, has_success(folder / task))
     figure.savefig(path, dpi=120)
     return list(tasks)
 
@@ -58,9 +64,15 @@ def read_results(task: Path) -> dict[str, list[Curve]]:
         with file.open() as lines:
             rows = list(csv.DictReader(lines))
         steps = np.array([float(row["environment_steps"]) for row in rows])
-        returns = np.array([float(row["return"]) for row in rows])
-        curves[file.stem.rpartition("-seed")[0]].append((steps, returns))
+        scores = np.array([float(row["success"] or row["return"]) for row in rows])
+        curves[file.stem.rpartition("-seed")[0]].append((steps, scores))
     return dict(curves)
+
+
+def has_success(task: Path) -> bool:
+    """Whether the curves of a task are of success rather than of returns."""
+    with next(task.glob("*-seed*.csv")).open() as lines:
+        return bool(next(csv.DictReader(lines))["success"])
 
 
 def mean_curve(curves: Sequence[Curve]) -> Curve:
@@ -83,12 +95,12 @@ def _canvas(panels: int) -> tuple[Any, list[Any]]:
     return figure, axes
 
 
-def _finish(figure: Any, axis: Any, title: str) -> None:
+def _finish(axis: Any, title: str, success: bool) -> None:
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("environment steps")
-    axis.set_ylabel("return of greedy episodes")
+    axis.set_ylabel(f"{'success' if success else 'return'} of greedy episodes")
     axis.margins(y=0.12)
-    axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
+    axis.set_ylim(bottom=min(0, axis.get_ylim()[0]), top=1.05 if success else None)
     axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k" if steps else "0")
     axis.spines[["top", "right"]].set_visible(False)
 
