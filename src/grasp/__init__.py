@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from grasp.options import Options as Options
     from grasp.planners.complete_tree import CompleteTree as CompleteTree
     from grasp.planners.plan import Plan as Plan
+    from grasp.planners.uct import UCT as UCT
     from grasp.session import LoadedAgent as LoadedAgent
     from grasp.session import load as load
     from grasp.session import train as train
@@ -41,6 +42,7 @@ _HOMES = {
     "AffordanceModule": "affordances",
     "Plan": "planners.plan",
     "CompleteTree": "planners.complete_tree",
+    "UCT": "planners.uct",
     "Grasp": "agents.grasp",
     "agent_named": "agents",
     "make": "environments",

@@ -1,6 +1,7 @@
 """Agents by the paper's names, with any K.
 
     GA-4 SA-3 A-8         goal-conditioned, state-conditioned, unconditioned affordances
+    UCT-50                GA-4 that plans by 50 trajectories of UCT instead of the complete tree
     RND-GA-4 RND-A-8      the same with affordances that stay at their random start
     TD3                   the model-free baseline
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
 
 PAPER_AGENTS = (
     "GA-1", "GA-2", "GA-3", "GA-4", "GA-8", "SA-3", "A-4", "A-8", "RND-GA-4", "RND-A-4", "RND-A-8",
-    "TD3",
+    "UCT-20", "UCT-50", "TD3",
 )  # fmt: skip
 Preset = Literal["default", "paper"]
 
 _NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
+_SEARCH = re.compile(r"(?P<planner>UCT)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
@@ -65,15 +67,19 @@ _OPTIONS: dict[str, Any] = {
 
 def check_agent(name: str) -> None:
     """Refuse a name that is no agent, without importing JAX."""
-    match = _NAME.fullmatch(name)
-    if name == "TD3":
+    match, search = _NAME.fullmatch(name), _SEARCH.fullmatch(name)
+    if name == "TD3" or (search and int(search["budget"]) >= 1):
         return
+    if search:
+        raise UsageError(
+            f"agent {name!r} asks for {search['budget']} trajectories; at least 1: try UCT-50"
+        )
     if match is None:
         near = difflib.get_close_matches(name.upper(), PAPER_AGENTS, n=1, cutoff=0.3)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(
             f"unknown agent {name!r}; {hint}agents: {', '.join(PAPER_AGENTS)}, "
-            "and any other K, as in GA-6"
+            "and any other K or number of trajectories, as in GA-6 or UCT-30"
         )
     if int(match["K"]) < 1:
         raise UsageError(
@@ -96,16 +102,20 @@ def agent_named(
         every = _OPTIONS["decisions_per_update"] if options else 1  # as often as the others
         return dataclasses.replace(agent, decisions_per_update=every)
     from grasp.planners.complete_tree import CompleteTree
+    from grasp.planners.uct import UCT
 
-    match = _NAME.fullmatch(name)
-    assert match is not None  # checked
-    agent = Grasp(affordances=_CONDITIONING[match["reads"]], num_affordances=int(match["K"]))
+    agent, match, search = Grasp(), _NAME.fullmatch(name), _SEARCH.fullmatch(name)
     if preset == "paper":
         agent = dataclasses.replace(agent, **_PAPER, planner=CompleteTree(depth=2, temperature=1.0))
         agent = dataclasses.replace(agent, roots_per_window=agent.window + 1)
     else:
         agent = dataclasses.replace(agent, **(_OPTIONS if options else {}), discount=discount)
-    if match["reads"] == "SA":  # three picks ahead (choice 15)
+    if search:
+        return dataclasses.replace(agent, planner=UCT(trajectories=int(search["budget"])))
+    assert match is not None  # checked
+    reads, K = _CONDITIONING[match["reads"]], int(match["K"])
+    agent = dataclasses.replace(agent, affordances=reads, num_affordances=K)
+    if reads == "state":  # three picks ahead (choice 15)
         agent = dataclasses.replace(agent, planner=dataclasses.replace(agent.planner, depth=3))
     if match["random"]:
         agent = dataclasses.replace(agent, affordance_learning_rate=0.0)
@@ -125,8 +135,9 @@ def rebuilt(described: dict[str, Any]) -> Any:
     from grasp.agents.grasp import Grasp
     from grasp.agents.td3 import TD3
     from grasp.planners.complete_tree import CompleteTree
+    from grasp.planners.uct import UCT
 
-    kinds: dict[str, Any] = {"Grasp": Grasp, "TD3": TD3, "CompleteTree": CompleteTree}
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in (Grasp, TD3, CompleteTree, UCT)}
     fields = {
         name: rebuilt(value) if isinstance(value, dict) else value
         for name, value in described.items()

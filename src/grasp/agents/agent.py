@@ -65,3 +65,10 @@ class Agent(Protocol):
     def update(
         self, state: Any, window: Window, key: PRNGKeyArray
     ) -> tuple[Any, dict[str, Any]]: ...
+
+
+@runtime_checkable
+class ModelAgent(Agent, Protocol):
+    """An agent whose model can be asked about any action."""
+
+    def q_values(self, state: Any, observations: Any, goals: Any, actions: Any) -> Any: ...

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grasp.agents.agent import Agent, Decision, Sizes
+from grasp.agents.agent import Agent, Decision, ModelAgent, Sizes
 from grasp.errors import UsageError
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, key
@@ -46,7 +46,7 @@ class CompiledAgent:
             return arrays, jax.tree.map(lambda values: values.mean(0), metrics)
 
         def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
-            if not hasattr(agent, "q_values"):
+            if not isinstance(agent, ModelAgent):
                 raise UsageError(f"{type(agent).__name__} has no model to ask; take GA-4")
             return agent.q_values(eqx.combine(arrays, static), observations, goals, actions)
 

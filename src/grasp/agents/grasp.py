@@ -22,6 +22,7 @@ from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
+from grasp.planners.uct import UCT
 from grasp.replay import Window
 
 _COUNTS = (
@@ -65,7 +66,7 @@ class Grasp:
 
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
     num_affordances: int = 4  # K
-    planner: CompleteTree = CompleteTree(depth=1, temperature=0.5)
+    planner: CompleteTree | UCT = CompleteTree(depth=1, temperature=0.5)
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
     width: int = 128
