@@ -112,7 +112,7 @@ def train(arguments: list[str]) -> int:
     last = trained.run.evaluations()[-1]
     success = f", success {last['eval/success']:.1%}" if "eval/success" in last else ""
     print(
-        f"{name} on {flags.task}: return {last['eval/return']:.1f}{success} "
+        f"{name} on {flags.task}: return {last['eval/return']:.4g}{success} "
         f"(mean of {len(last['eval/returns'])} greedy episodes) "
         f"after {last['environment_steps']:,} steps, {last['decisions']:,} decisions"
     )
@@ -174,7 +174,7 @@ def evaluate(arguments: list[str]) -> int:
             "decisions": sum(episode.decisions for episode in episodes) / len(episodes),
             "environment_steps": sum(e.environment_steps for e in episodes) / len(episodes),
             "heads": heads,
-            "returns": returns,
+            "returns": [round(value, 4) for value in returns],
         }
         print(json.dumps(summary))
         return 0
