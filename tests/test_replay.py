@@ -50,6 +50,44 @@ def test_a_window_inside_an_episode_is_what_was_stored():
     assert not window.terminated[0]
 
 
+def sparse(rewarded, capacity=64, lengths=(7, 5, 9, 6)):
+    """Episodes in which only the decisions from the given observations are rewarded."""
+    replay = Replay(capacity=capacity, lanes=1, observation_size=1, goal_size=0, action_size=1)
+    nothing = np.zeros(0)
+    for episode, length in enumerate(lengths):
+        replay.begin(0, np.array([100 * episode]), nothing)
+        for t in range(length):
+            at = 100 * episode + t
+            replay.add(
+                0, action=np.zeros(1), reward=float(at in rewarded), duration=1, terminated=False,
+                observation=np.array([at + 1]), goal=nothing,
+            )  # fmt: skip
+    return replay
+
+
+def test_a_share_of_windows_holds_a_reward():
+    replay = sparse({3, 200, 305})
+    window = replay.sample(4_000, 3, np.random.default_rng(0), rewarded_share=0.5)
+    holds = window.rewards.any(1)
+    uniform = replay.sample(4_000, 3, np.random.default_rng(0)).rewards.any(1).mean()
+    assert holds.mean() == pytest.approx(0.5 + 0.5 * uniform, abs=0.03)
+    starts = window.observations[holds, 0, 0]
+    assert set(starts) == {1, 2, 3, 200, 303, 304, 305}  # 0 to 2 before, never another episode
+    counts = [(starts == start).sum() for start in (1, 2, 3)]
+    assert max(counts) < 1.3 * min(counts)
+
+
+def test_asking_for_rewards_where_there_are_none_changes_nothing():
+    window = sparse(set()).sample(50, 3, np.random.default_rng(0), rewarded_share=0.5)
+    assert window.rewards.shape == (50, 3)
+
+
+def test_rewards_that_the_ring_has_overwritten_are_gone():
+    replay = sparse({3}, capacity=20)  # the first episode is no more
+    window = replay.sample(200, 3, np.random.default_rng(0), rewarded_share=0.5)
+    assert not window.rewards.any()
+
+
 def test_past_truncation_padding_is_neutral_and_invalid():
     replay = filled([3, 4], endings=[False, False])
     window = replay.windows(*at(replay, 2), 3)

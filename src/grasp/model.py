@@ -65,11 +65,11 @@ class ValueEquivalentModel(eqx.Module):
     embedding: MLP
     dynamics: MLP
     reward_head: MLP
+    continuation_head: MLP | None
     value_heads: tuple[MLP, ...]
     duration_head: MLP | None
     discount: float = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
-    predicts_termination: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -86,14 +86,16 @@ class ValueEquivalentModel(eqx.Module):
         options: bool,
         key: PRNGKeyArray,
     ):
-        keys = jax.random.split(key, 6)
+        keys = jax.random.split(key, 7)
         judged = (features, goal_size)
         self.encoder = MLP([observation_size], features, width=width, hidden=2, key=keys[0])
         self.embedding = MLP([features, action_size], width, width=width, hidden=1, key=keys[1])
         self.dynamics = MLP([width], features, width=width, hidden=1, key=keys[2])
-        outcomes = 2 if predicts_termination else 1  # reward, and the log-odds of going on
         followed = [width, features, goal_size]
-        self.reward_head = MLP(followed, outcomes, width=width, hidden=1, key=keys[3])
+        self.reward_head = MLP(followed, 1, width=width, hidden=1, key=keys[3])
+        self.continuation_head = (
+            MLP(followed, 1, width=width, hidden=1, key=keys[6]) if predicts_termination else None
+        )
         self.value_heads = tuple(
             MLP(judged, 1, width=width, hidden=2, key=value_key)
             for value_key in jax.random.split(keys[4], num_values)
@@ -103,7 +105,6 @@ class ValueEquivalentModel(eqx.Module):
         )
         self.discount = discount
         self.layer_norm = layer_norm
-        self.predicts_termination = predicts_termination
 
     def encode(
         self, observation: Float[Array, " observation"], goal: Float[Array, " goal"]
@@ -119,13 +120,18 @@ class ValueEquivalentModel(eqx.Module):
     def predict(self, state: AbstractState, action: Float[Array, " action"]) -> Prediction:
         embedded = elu(self.embedding(state.features, action))
         features = self._bounded(self.dynamics(embedded))
-        outcome = self.reward_head(embedded, features, state.goal)
+        followed = (embedded, features, state.goal)
+        goes_on = self.continuation_head
         return Prediction(
-            reward=outcome[0],
+            reward=self.reward_head(*followed)[0],
             duration=self._duration(embedded, state.goal),
-            continuation=outcome[1] if self.predicts_termination else jnp.full((), jnp.inf),
+            continuation=goes_on(*followed)[0] if goes_on else jnp.full((), jnp.inf),
             state=AbstractState(features=features, goal=state.goal),
         )
+
+    @property
+    def predicts_termination(self) -> bool:
+        return self.continuation_head is not None
 
     def value(self, state: AbstractState) -> Float[Array, ""]:
         """The least of the value networks: where they disagree, the state is not yet known."""

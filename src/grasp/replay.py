@@ -93,9 +93,19 @@ class Replay:
         self._observe(lane, observation, goal)
         self.end[lane, row] = False
 
-    def sample(self, batch: int, length: int, random: np.random.Generator) -> Window:
-        """`batch` windows of `length` decisions, starts uniform over all stored decisions."""
+    def sample(
+        self, batch: int, length: int, random: np.random.Generator, rewarded_share: float = 0.0
+    ) -> Window:
+        """`batch` windows of `length` decisions: `rewarded_share` of them hold a reward other than
+        0, if any is stored, and the others start uniformly over all stored decisions.
+        """
         lanes, starts = self._starts(batch, random)
+        count = round(batch * rewarded_share)
+        if count:
+            chosen = random.permutation(batch)[:count]  # an update takes a part of the batch
+            found = self._rewarded_starts(count, length, random)
+            if found is not None:
+                lanes[chosen], starts[chosen] = found
         return self.windows(lanes, starts, length)
 
     def windows(self, lanes: np.ndarray, starts: np.ndarray, length: int) -> Window:
@@ -152,6 +162,22 @@ class Replay:
             lanes[missing] = np.searchsorted(total, drawn, side="right")
             starts[missing] = drawn - (total - self.filled)[lanes[missing]]
             missing = missing[self.end[lanes[missing], starts[missing]]]
+        return lanes, starts
+
+    def _rewarded_starts(
+        self, count: int, length: int, random: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Starts from 0 to `length` - 1 decisions before a reward, within its episode."""
+        lanes, rows = np.nonzero((self.rewards != 0) & ~self.end)
+        if not rows.size:
+            return None
+        drawn = random.integers(rows.size, size=count)
+        lanes, starts = lanes[drawn], rows[drawn]
+        before = random.integers(length, size=count)
+        for step in range(length - 1):
+            previous = (starts - 1) % self.rows
+            goes_back = (step < before) & ~self.end[lanes, previous]
+            starts = np.where(goes_back, previous, starts)
         return lanes, starts
 
     def _advance(self, lane: int) -> None:

@@ -175,7 +175,9 @@ class Loop:
         due = (counters.decisions - agent.warm_up) // agent.decisions_per_update
         while counters.updates + calls <= due:
             random = generator(self.training.schedule.seed, Stream.SAMPLE, counters.updates)
-            windows = self.replay.sample(calls * agent.batch, agent.window, random)
+            windows = self.replay.sample(
+                calls * agent.batch, agent.window, random, agent.rewarded_share
+            )
             self.metrics = self.agent.update(windows.split(calls), counters.updates)
             counters.updates += calls
 

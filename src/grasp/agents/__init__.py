@@ -49,6 +49,7 @@ _PAPER: dict[str, Any] = {
     "target_rate": 1.0,
     "act_by_targets": False,
     "replay_capacity": 200_000,
+    "rewarded_share": 0.0,
     "decisions_per_update": 1,
     "noise_start": 0.0,
     "noise_end": 0.0,
@@ -60,6 +61,8 @@ _PAPER: dict[str, Any] = {
 _OPTIONS: dict[str, Any] = {
     "model_learning_rate": 1e-3,
     "decisions_per_update": 4,
+    "rewarded_share": 0.1,
+    "warm_up": 10_000,
     "noise_start": 0.1,
     "random_share": 0.2,
 }

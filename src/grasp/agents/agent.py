@@ -44,6 +44,9 @@ class Agent(Protocol):
     def window(self) -> int: ...
 
     @property
+    def rewarded_share(self) -> float: ...
+
+    @property
     def warm_up(self) -> int: ...
 
     @property

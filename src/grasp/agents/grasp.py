@@ -29,7 +29,7 @@ _COUNTS = (
     "num_affordances", "width", "num_values", "window", "batch", "roots_per_window",
     "target_period", "decisions_per_update", "updates_per_call", "greedy_stretch",
 )  # fmt: skip
-_SHARES = ("discount", "target_rate", "random_share", "greedy_share")
+_SHARES = ("discount", "target_rate", "rewarded_share", "random_share", "greedy_share")
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "saturation_penalty", "warm_up", "noise_start", "noise_end", "noise_decisions",
@@ -93,6 +93,7 @@ class Grasp:
     act_by_targets: bool = True  # decisions by the target parameters (choice 22)
 
     replay_capacity: int = 200_000
+    rewarded_share: float = 0.0  # of windows drawn among those with a reward (choice 7)
     warm_up: int = 2_000  # decisions taken at random before learning
     decisions_per_update: int = 1
     updates_per_call: int = 4  # in one compiled call; changes speed only

@@ -60,6 +60,7 @@ class TD3:
     target_noise: float = 0.2
     target_noise_clip: float = 0.5
     replay_capacity: int = 200_000
+    rewarded_share: float = 0.0  # of decisions drawn among those with a reward (choice 7)
     warm_up: int = 1_000  # decisions taken at random before learning
     decisions_per_update: int = 1
     updates_per_call: int = 1  # in one compiled call; changes speed only
