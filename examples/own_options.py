@@ -5,6 +5,7 @@ Primitive actions are small pushes; the option "go to x" pushes until it is ther
 is any object with `space`, `cap`, `act` and `ended`.
 """
 
+import dataclasses
 import sys
 
 import gymnasium
@@ -57,7 +58,9 @@ def wire_with_options():
 if __name__ == "__main__":
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 60_000
     settings = {"num_envs": 8, "evaluate_every": max(steps // 4, 1), "evaluation_episodes": 20}
-    agent = grasp.train("GA-2", wire_with_options, steps=steps, **settings)
+    usual = grasp.agent_named("GA-2", options=True)
+    eager = dataclasses.replace(usual, warm_up=1_000)  # a small task: fewer random decisions first
+    agent = grasp.train(eager, wire_with_options, label="GA-2", steps=steps, **settings)
     episodes = agent.evaluate(100)
     print("lit", np.mean([bool(episode.success) for episode in episodes]))
     print("options per episode", np.mean([episode.decisions for episode in episodes]))

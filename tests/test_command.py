@@ -33,6 +33,8 @@ def refused(capsys, *arguments, code=2):
     [
         (["train", "GA4", "--task", "walker-walk"], "GA-4"),
         (["train", "GA-0", "--task", "walker-walk"], "K is at least 1"),
+        (["train", "UCT-0", "--task", "walker-walk"], "try UCT-50"),
+        (["train", "UCT-3", "--task", "walker-walk"], "3 trajectories for 4"),
         (["train", "GA--3", "--task", "walker-walk"], "K is at least 1"),
         (["train", "GA-4", "--task", "walker-wakl"], "did you mean walker-walk"),
         (["train", "GA-4", "--task", "gym:Pendulum-v9"], "Pendulum"),
@@ -129,7 +131,12 @@ def test_every_name_makes_its_agent(name):
         assert (agent.actor_learning_rate, agent.critic_learning_rate) == (1e-4, 1e-3)
         assert (agent.width, agent.target_rate, agent.policy_delay) == (512, 0.005, 2)
         return
-    assert agent.num_affordances == int(name.rpartition("-")[2])
+    kind, _, number = name.rpartition("-")
+    if kind == "UCT":
+        assert (agent.planner.trajectories, agent.num_affordances) == (int(number), 4)
+        assert agent.affordances == "goal"
+        return
+    assert agent.num_affordances == int(number)
     assert (agent.affordance_learning_rate == 0) == name.startswith("RND")
     reads = {"GA": "goal", "SA": "state", "A": "none"}[name.removeprefix("RND-").partition("-")[0]]
     assert agent.affordances == reads

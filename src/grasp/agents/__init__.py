@@ -65,6 +65,7 @@ _OPTIONS: dict[str, Any] = {
     "warm_up": 10_000,
     "noise_start": 0.1,
     "random_share": 0.2,
+    "greedy_share": 0.2,
 }
 
 

@@ -112,6 +112,8 @@ class Grasp:
                 if not least <= value <= most:
                     flag = "--" + name.replace("_", "-")
                     raise UsageError(f"{flag} is {value}; it must be {allowed}")
+        if isinstance(self.planner, UCT):
+            self.planner.check(self.num_affordances)
         if self.roots_per_window > self.window + 1:
             raise UsageError(
                 f"--roots-per-window is {self.roots_per_window}; a window of n = {self.window} "

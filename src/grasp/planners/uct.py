@@ -61,16 +61,20 @@ class UCT:
                     f"use --planner.{name} {UCT.__dataclass_fields__[name].default}"
                 )
 
+    def check(self, K: int) -> None:
+        """Refuse a budget that leaves an affordance untried at the root."""
+        if self.trajectories < K:
+            raise UsageError(
+                f"UCT has {self.trajectories} trajectories for {K} affordances, so some would "
+                f"never be tried; give at least {K}: --planner.trajectories {K}"
+            )
+
     def __call__(
         self, model: Model, affordances: Affordances, root: Any, key: PRNGKeyArray
     ) -> Plan:
         H, D = self.trajectories, self.depth
         K = jax.eval_shape(affordances, root).shape[0]
-        if H < K:
-            raise UsageError(
-                f"UCT has {H} trajectories for {K} affordances, so some would never be tried; "
-                f"give at least {K}: --planner.trajectories {K}"
-            )
+        self.check(K)
         levels = self._levels(model, affordances, root, K)
         priorities = jax.random.uniform(key, (H, D, K))  # of heads, where the choice is random
 
