@@ -6,6 +6,7 @@ whether a change of the model or of its losses helps where rewards are rare.
 """
 
 import dataclasses
+from typing import Any, cast
 
 import numpy as np
 import tyro
@@ -57,7 +58,7 @@ def questions(world: Boundary, collected: int) -> tuple[np.ndarray, np.ndarray, 
     """Starts with some objects already collected, and options at the three objects, in the order
     asked for, and at 8 random places.
     """
-    random, task = np.random.default_rng(1), world.environment.unwrapped
+    random, task = np.random.default_rng(1), cast(Any, world.environment.unwrapped)
     rows = []
     for seed in range(STARTS):
         world.reset(10_000 + seed)

@@ -100,7 +100,10 @@ def _finish(axis: Any, title: str, success: bool) -> None:
     axis.set_xlabel("environment steps")
     axis.set_ylabel(f"{'success' if success else 'return'} of greedy episodes")
     axis.margins(y=0.12)
-    axis.set_ylim(bottom=min(0, axis.get_ylim()[0]), top=1.05 if success else None)
+    if success:
+        axis.set_ylim(-0.02, 1.05)
+    else:
+        axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
     axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k" if steps else "0")
     axis.spines[["top", "right"]].set_visible(False)
 
