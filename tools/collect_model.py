@@ -15,6 +15,7 @@ from grasp.agents.compiled import CompiledAgent
 from grasp.agents.grasp import Grasp
 from grasp.environments import make
 from grasp.environments.boundary import Boundary
+from grasp.evaluation import options_to_judge
 from grasp.randomness import Stream, generator
 from grasp.replay import Replay
 
@@ -55,9 +56,7 @@ def random_decisions(count: int, world: Boundary) -> Replay:
 
 
 def questions(world: Boundary, collected: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Starts with some objects already collected, and options at the three objects, in the order
-    asked for, and at 8 random places.
-    """
+    """Starts with some objects already collected, and the options to judge there."""
     random, task = np.random.default_rng(1), cast(Any, world.environment.unwrapped)
     rows = []
     for seed in range(STARTS):
@@ -65,10 +64,7 @@ def questions(world: Boundary, collected: int) -> tuple[np.ndarray, np.ndarray, 
         left = np.ones(3, bool)
         left[list(task.order[:collected])] = False
         observation = task.set_state(task.get_state() | {"left": left})
-        objects = task.options_to_objects()[list(task.order)]
-        anywhere = random.uniform(-1, 1, (8, 2)).astype(np.float32)
-        options = np.stack([*(world.squeezed(option) for option in objects), *anywhere])
-        rows.append((*world.arrays(observation), options))
+        rows.append((*world.arrays(observation), options_to_judge(world, random)))
     observations, goals, options = (np.stack(parts) for parts in zip(*rows, strict=True))
     return observations, goals, options
 

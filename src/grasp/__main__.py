@@ -148,7 +148,7 @@ def evaluate(arguments: list[str]) -> int:
     _prepare_jax()
     from grasp.progress import episode_line
     from grasp.session import load
-    from grasp.training import head_use
+    from grasp.training import head_use, outcomes
 
     agent = load(flags.run, flags.which)
     quiet = flags.json or flags.episodes > 100
@@ -159,11 +159,10 @@ def evaluate(arguments: list[str]) -> int:
         heads=flags.heads,
     )
     returns = [episode.returned for episode in episodes]
-    successes = [episode.success for episode in episodes if episode.success is not None]
-    mean = sum(returns) / len(returns)
+    summed = outcomes("eval", [(episode.returned, episode.success) for episode in episodes])
+    mean, success = summed["eval/return"], summed.get("eval/success")
     deviation = (sum((value - mean) ** 2 for value in returns) / len(returns)) ** 0.5
     heads = head_use([episode.heads for episode in episodes])
-    success = sum(successes) / len(successes) if successes else None
     if flags.json:
         summary = {
             "episodes": len(episodes),

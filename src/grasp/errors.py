@@ -1,5 +1,8 @@
 """The ways a run can end badly, each with the exit code that the command returns."""
 
+from collections.abc import Iterable
+from typing import Any
+
 
 class GraspError(Exception):
     """Said to the user in one sentence, without a traceback."""
@@ -11,6 +14,17 @@ class UsageError(GraspError, ValueError):
     """What was asked for is not possible."""
 
     exit_code = 2
+
+
+def check_range(
+    settings: Any, names: Iterable[str], least: float | int, most: float | int, allowed: str
+) -> None:
+    """Refuse settings outside a range, by the flag that sets them."""
+    for name in names:
+        value = getattr(settings, name)
+        if not least <= value <= most:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} is {value}; it must be {allowed}")
 
 
 class EnvironmentFault(GraspError, RuntimeError):

@@ -59,15 +59,21 @@ def play(
     return [finished[index] for index in range(len(seeds))]
 
 
-def outlooks(
-    agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]]
-) -> list[Outlook]:
-    """Where each head's option leads, from each of the resets of a world that can be drawn."""
+def drawable(world: Boundary) -> Any:
+    """The environment of a world whose scenes and options can be drawn; others are refused."""
     environment: Any = world.environment
     if not hasattr(environment.unwrapped, "scene"):
         raise UsageError(
             f"{world.name} has no picture of its options; collect and point-mass have one"
         )
+    return environment
+
+
+def outlooks(
+    agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]]
+) -> list[Outlook]:
+    """Where each head's option leads, from each of the resets of a world that can be drawn."""
+    environment = drawable(world)
     starts = []
     for reset in resets:
         observation, _ = environment.reset(seed=reset.get("seed"), options=reset)
@@ -94,18 +100,26 @@ def judged(
     agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]], seed: int = 0
 ) -> Judgement:
     """Whether the model can tell the right object from the others and from a random place."""
-    environment: Any = world.environment
+    environment = drawable(world)
     seen, options = [], []
     random = generator(seed, Stream.EVALUATE, 0)
     for reset in resets:
         observation, _ = environment.reset(seed=reset.get("seed"), options=reset)
         seen.append(world.arrays(observation))
-        at_objects = environment.unwrapped.options_to_objects()[list(environment.unwrapped.order)]
-        anywhere = random.uniform(-1, 1, (8, world.sizes.action)).astype(np.float32)
-        options.append(np.stack([*(world.squeezed(option) for option in at_objects), *anywhere]))
+        options.append(options_to_judge(world, random))
     observations, goals = (np.stack(parts) for parts in zip(*seen, strict=True))
     q_values = agent.q_values(observations, goals, np.stack(options)).mean(0)  # [3 + 8]
     return Judgement(float(q_values[0]), float(q_values[1:3].mean()), float(q_values[3:].mean()))
+
+
+def options_to_judge(world: Boundary, random: np.random.Generator) -> np.ndarray:
+    """Options at the three objects, in the order asked for, and 8 anywhere [3 + 8, action], in
+    [-1, 1].
+    """
+    task: Any = world.environment.unwrapped
+    at_objects = task.options_to_objects()[list(task.order)]
+    anywhere = random.uniform(-1, 1, (8, world.sizes.action)).astype(np.float32)
+    return np.stack([*(world.squeezed(option) for option in at_objects), *anywhere])
 
 
 def _outlook(environment: Any, state: dict[str, Any], options: Sequence[np.ndarray]) -> Outlook:

@@ -104,7 +104,8 @@ def _finish(axis: Any, title: str, success: bool) -> None:
         axis.set_ylim(-0.02, 1.05)
     else:
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
-    axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k" if steps else "0")
+    unit, letter = (1e6, "M") if axis.get_xlim()[1] > 2e6 else (1e3, "k")
+    axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / unit:g}{letter}" if steps else "0")
     axis.spines[["top", "right"]].set_visible(False)
 
 
@@ -154,7 +155,7 @@ def draw_outlooks(rows: dict[str, list[Outlook]], path: Path, title: str) -> Non
 
     columns = max(len(outlooks) for outlooks in rows.values())
     figure = Figure(figsize=(2.7 * columns, 2.9 * len(rows) + 0.7), layout="constrained")
-    axes = np.atleast_2d(figure.subplots(len(rows), columns, squeeze=False))
+    axes = figure.subplots(len(rows), columns, squeeze=False)
     for line, (label, outlooks) in zip(axes, rows.items(), strict=True):
         line[0].set_ylabel(label)
         for axis, outlook in zip(line, outlooks, strict=False):

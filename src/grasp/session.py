@@ -21,7 +21,7 @@ from grasp.environments import make as make_task
 from grasp.environments import usual_discount
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
-from grasp.evaluation import Episode, Heads, Judgement, judged, outlooks, play
+from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
@@ -136,12 +136,8 @@ class LoadedAgent:
 
     def draw(self, path: str | Path) -> None:
         """The picture of the paper: each head's option from several starts and layouts."""
-        world: Any = self.world.environment.unwrapped
-        if not hasattr(world, "pictured"):
-            raise UsageError(
-                f"{self.world.name} has no picture of its options; collect and point-mass have one"
-            )
-        rows = {label: self.outlooks(resets) for label, resets in world.pictured.items()}
+        pictured = drawable(self.world).unwrapped.pictured
+        rows = {label: self.outlooks(resets) for label, resets in pictured.items()}
         draw_outlooks(rows, Path(path), f"options of the heads: {self.run.config()['name']}")
 
     def _batch(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ Evaluating, logging and saving change none of it.
 """
 
 import dataclasses
+import math
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from grasp.agents import description
 from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
-from grasp.errors import Diverged, UsageError
+from grasp.errors import Diverged, UsageError, check_range
 from grasp.evaluation import play
 from grasp.log import Log
 from grasp.randomness import Stream, episode_seed, generator
@@ -41,11 +42,9 @@ class Schedule:
     log_every: int = 1_000  # environment steps between rows of the log
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            least, value = 0 if field.name == "seed" else 1, getattr(self, field.name)
-            if value < least:
-                flag = "--" + field.name.replace("_", "-")
-                raise UsageError(f"{flag} is {value}; it must be at least {least}")
+        counts = [field.name for field in dataclasses.fields(self) if field.name != "seed"]
+        check_range(self, counts, 1, math.inf, "at least 1")
+        check_range(self, ["seed"], 0, math.inf, "at least 0")
 
 
 def usual_schedule(options: bool) -> Schedule:

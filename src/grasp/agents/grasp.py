@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from grasp.affordances import AffordanceModule, Conditioning
 from grasp.agents.agent import Decision, Sizes
-from grasp.errors import UsageError
+from grasp.errors import UsageError, check_range
 from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
@@ -107,11 +107,7 @@ class Grasp:
     def __post_init__(self) -> None:
         """Refuse what cannot work, by the flag that says it."""
         for names, (least, most), allowed in _ALLOWED:
-            for name in names:
-                value = getattr(self, name)
-                if not least <= value <= most:
-                    flag = "--" + name.replace("_", "-")
-                    raise UsageError(f"{flag} is {value}; it must be {allowed}")
+            check_range(self, names, least, most, allowed)
         if isinstance(self.planner, UCT):
             self.planner.check(self.num_affordances)
         if self.roots_per_window > self.window + 1:

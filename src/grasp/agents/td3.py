@@ -9,6 +9,7 @@ actions and on options.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from grasp.agents.agent import Decision, Sizes
-from grasp.errors import UsageError
+from grasp.errors import check_range
 from grasp.losses import Metrics, value_targets
 from grasp.networks import MLP
 from grasp.replay import Window
@@ -67,10 +68,7 @@ class TD3:
 
     def __post_init__(self) -> None:
         counts = ("width", "batch", "window", "policy_delay", "decisions_per_update")
-        for name in (*counts, "updates_per_call"):
-            if getattr(self, name) < 1:
-                flag = "--" + name.replace("_", "-")
-                raise UsageError(f"{flag} is {getattr(self, name)}; it must be at least 1")
+        check_range(self, (*counts, "updates_per_call"), 1, math.inf, "at least 1")
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> TD3State:
         seen, keys = (sizes.observation, sizes.goal), jax.random.split(key, 3)

@@ -68,15 +68,9 @@ class Collect(gymnasium.Env):
         """A new layout and order; `options` may fix `agent`, `objects` and `order`."""
         super().reset(seed=seed)
         fixed = options or {}
-        self.agent = self.np_random.uniform(0, SIDE, 2)
-        self.objects = self._placed()
-        self.order = ORDERS[self.np_random.integers(len(ORDERS))]
-        if "agent" in fixed:
-            self.agent = np.asarray(fixed["agent"], float)
-        if "objects" in fixed:
-            self.objects = np.asarray(fixed["objects"], float)
-        if "order" in fixed:
-            self.order = tuple(fixed["order"])
+        self.agent = np.asarray(fixed.get("agent", self.np_random.uniform(0, SIDE, 2)), float)
+        self.objects = np.asarray(fixed.get("objects", self._placed()), float)
+        self.order = tuple(fixed.get("order", ORDERS[self.np_random.integers(len(ORDERS))]))
         self.left = np.ones(3, bool)
         self.steps = 0
         return self._observation(), {"success": False}
