@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from grasp.__main__ import main
-from grasp.agents import PAPER_AGENTS, agent_named, check_agent, description, rebuilt
+from grasp.agents import AGENTS, agent_named, check_agent, description, rebuilt
 from grasp.errors import UsageError
 
 SMALL = [
@@ -123,7 +123,7 @@ def test_a_run_from_the_command_line_to_its_picture(capsys, tmp_path, monkeypatc
     assert (tmp_path / "results" / "gymnasium" / "curves.png").stat().st_size > 5_000
 
 
-@pytest.mark.parametrize("name", [*PAPER_AGENTS, "GA-6", "SA-17", "RND-SA-2"])
+@pytest.mark.parametrize("name", [*AGENTS, "GA-6", "SA-17", "RND-SA-2"])
 def test_every_name_makes_its_agent(name):
     agent = agent_named(name)
     assert rebuilt(json.loads(json.dumps(description(agent)))) == agent
@@ -132,9 +132,10 @@ def test_every_name_makes_its_agent(name):
         assert (agent.width, agent.target_rate, agent.policy_delay) == (512, 0.005, 2)
         return
     kind, _, number = name.rpartition("-")
-    if kind == "UCT":
-        assert (agent.planner.trajectories, agent.num_affordances) == (int(number), 4)
-        assert agent.affordances == "goal"
+    if kind in ("UCT", "GUMBEL"):
+        paths = {"UCT": "trajectories", "GUMBEL": "simulations"}[kind]
+        assert getattr(agent.planner, paths) == int(number)
+        assert (agent.affordances, agent.num_affordances) == ("goal", 4)
         return
     assert agent.num_affordances == int(number)
     assert (agent.affordance_learning_rate == 0) == name.startswith("RND")

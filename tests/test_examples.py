@@ -40,3 +40,9 @@ def test_planning_with_a_model_of_your_own(tmp_path):
     before, after = output(tmp_path, "plan_with_your_model.py").split("after")
     value = [float(part.rsplit("Array(", 1)[1].split(",")[0]) for part in (before, after)]
     assert value[1] > value[0] + 0.5
+
+
+def test_a_planner_of_your_own(tmp_path):
+    printed = output(tmp_path, "own_planner.py", "2300")
+    assert "mean return" in printed
+    assert "Plan(actions" in printed

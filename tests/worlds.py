@@ -31,9 +31,20 @@ class HandMade:
         return jnp.cos(state.place[0]) + 0.5 * state.place[1]
 
 
-def hand_made_affordances(weights: Any):
-    """K actions, smooth in the state; `weights` [K, 2, 2] is what learns."""
-    return lambda state: jnp.tanh(weights @ state.place)
+class HandMadeAffordances(NamedTuple):
+    """K actions, smooth in the state, and how likely each is."""
+
+    weights: Any  # [K, 2, 2], what learns
+
+    def __call__(self, state: Position) -> Any:
+        return jnp.tanh(self.weights @ state.place)
+
+    def prior(self, state: Position) -> Any:
+        return jnp.arange(self.weights.shape[0]) * state.place[0]
+
+
+def hand_made_affordances(weights: Any) -> HandMadeAffordances:
+    return HandMadeAffordances(weights)
 
 
 def small_model(
@@ -55,7 +66,9 @@ def small_model(
     )
 
 
-def small_affordances(key: Any, K: int, *, goal: int = 0, conditioning: Any = "goal") -> Any:
+def small_affordances(
+    key: Any, K: int, *, goal: int = 0, conditioning: Any = "goal", prior: bool = False
+) -> Any:
     return AffordanceModule(
         conditioning=conditioning,
         features=8,
@@ -64,6 +77,7 @@ def small_affordances(key: Any, K: int, *, goal: int = 0, conditioning: Any = "g
         num_affordances=K,
         width=16,
         initial_spread=1.0,
+        prior=prior,
         key=key,
     )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from grasp.options import OptionEnvironment as OptionEnvironment
     from grasp.options import Options as Options
     from grasp.planners.complete_tree import CompleteTree as CompleteTree
+    from grasp.planners.gumbel import Gumbel as Gumbel
     from grasp.planners.plan import Plan as Plan
     from grasp.planners.uct import UCT as UCT
     from grasp.session import LoadedAgent as LoadedAgent
@@ -43,6 +44,7 @@ _HOMES = {
     "Plan": "planners.plan",
     "CompleteTree": "planners.complete_tree",
     "UCT": "planners.uct",
+    "Gumbel": "planners.gumbel",
     "Grasp": "agents.grasp",
     "agent_named": "agents",
     "make": "environments",

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from grasp.agents import PAPER_AGENTS, Preset, agent_named, check_agent
+from grasp.agents import AGENTS, Preset, agent_named, check_agent
 from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options, usual_discount
 from grasp.errors import GraspError, UsageError
 
@@ -28,7 +28,7 @@ usage: grasp COMMAND ...
   grasp export RUN ...              write finished runs as result files under results/
   grasp figure FOLDER               draw the learning curves of results/<suite>
 
-agents: {" ".join(PAPER_AGENTS)}, and any other K (GA-6)
+agents: {" ".join(AGENTS)}, and any other K (GA-6)
 tasks:  {" ".join(TASKS)}
         dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions)
 

@@ -12,7 +12,7 @@ met by rescaling.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -28,11 +28,23 @@ Affordances = Callable[
 Conditioning = Literal["goal", "state", "none"]
 
 
+@runtime_checkable
+class PriorAffordances(Protocol):
+    """Affordances that also say beforehand how likely each is to be chosen."""
+
+    def __call__(self, state: Any) -> Float[Array, "K action"]: ...
+
+    def prior(self, state: Any) -> Float[Array, " K"]:
+        """Log-odds of the K affordances."""
+        ...
+
+
 class AffordanceModule(eqx.Module):
-    """K affordance heads on one trunk."""
+    """K affordance heads on one trunk, and where asked for, a prior over them."""
 
     mappings: MLP | None  # all heads' outputs side by side; None: unconditioned
     offsets: Float[Array, "K action"]
+    prior_head: MLP | None
     conditioning: Conditioning = eqx.field(static=True)
 
     def __init__(
@@ -45,16 +57,23 @@ class AffordanceModule(eqx.Module):
         num_affordances: int,
         width: int,
         initial_spread: float,
+        prior: bool = False,
         key: PRNGKeyArray,
     ):
         """Heads start apart and unsaturated: spread offsets, small outputs (choice 6)."""
         mappings_key, offsets_key = jax.random.split(key)
+        prior_key = jax.random.fold_in(key, 1)
         shape = (num_affordances, action_size)
         self.conditioning = conditioning
         self.offsets = initial_spread * jax.random.uniform(offsets_key, shape, minval=-1, maxval=1)
         inputs = {"goal": [features, goal_size], "state": [features], "none": None}[conditioning]
         self.mappings = inputs and MLP(
             inputs, num_affordances * action_size, width=width, hidden=2, key=mappings_key
+        )
+        self.prior_head = (
+            MLP([features, goal_size], num_affordances, width=width, hidden=2, key=prior_key)
+            if prior
+            else None
         )
 
     def __call__(self, state: AbstractState) -> Float[Array, "K action"]:
@@ -66,3 +85,36 @@ class AffordanceModule(eqx.Module):
             return self.offsets
         read = state if self.conditioning == "goal" else (state.features,)
         return self.mappings(*read).reshape(self.offsets.shape) + self.offsets
+
+    def prior(self, state: AbstractState) -> Float[Array, " K"]:
+        """Log-odds that the planner will choose each head; equal where none are learned. It may
+        read the goal whatever the heads read: it chooses among them.
+        """
+        if self.prior_head is None:
+            return jnp.zeros(self.offsets.shape[0])
+        return self.prior_head(*state)
+
+
+class Smoothed(eqx.Module):
+    """Affordances that miss by a little, each state in its own way, so that learning judges what
+    lies around an action and not the action alone (choice 25).
+    """
+
+    affordances: AffordanceModule
+    deviation: float | int = eqx.field(static=True)
+    key: PRNGKeyArray
+
+    def __call__(self, state: AbstractState) -> Float[Array, "K action"]:
+        actions = self.affordances(state)
+        place = jax.lax.bitcast_convert_type(state.features[0], jnp.uint32)
+        noise = jax.random.normal(jax.random.fold_in(self.key, place), actions.shape)
+        return jnp.clip(actions + self.deviation * noise, -1, 1)
+
+    def prior(self, state: AbstractState) -> Float[Array, " K"]:
+        return self.affordances.prior(state)
+
+
+def smoothed(
+    affordances: AffordanceModule, deviation: float | int, key: PRNGKeyArray
+) -> AffordanceModule | Smoothed:
+    return Smoothed(affordances, deviation, key) if deviation else affordances

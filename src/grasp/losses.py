@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from grasp.affordances import AffordanceModule
+from grasp.affordances import AffordanceModule, smoothed
 from grasp.model import AbstractState, Prediction, ValueEquivalentModel
 from grasp.planners.plan import Plan, Planner, plan_batch
 from grasp.replay import Window
@@ -47,11 +47,14 @@ def window_targets(
     key: PRNGKeyArray,
     *,
     bootstrap: str,
+    smoothing: float | int = 0,
 ) -> Float[Array, "B states"]:
     """Value targets of every state of every window, with the parameters given (the target ones)."""
     last = jax.vmap(model.encode)(window.observations[:, -1], window.goals[:, -1])
     if bootstrap == "planner":
-        values = plan_batch(planner, model, affordances, last, key).q_values.max(-1)  # [B]
+        plan_key, noise_key = jax.random.split(key)
+        considered = smoothed(affordances, smoothing, noise_key)
+        values = plan_batch(planner, model, considered, last, plan_key).q_values.max(-1)  # [B]
     else:
         values = jax.vmap(model.value)(last)  # [B]
     values = jnp.where(window.terminated, 0, values)
@@ -140,15 +143,24 @@ def affordance_loss(
     key: PRNGKeyArray,
     *,
     saturation_penalty: float,
+    smoothing: float | int = 0,
 ) -> tuple[Float[Array, ""], Plan]:
     """Minus the planner's value at each root [R, ...]; the gradient goes through the whole tree.
 
-    The penalty (choice 6) holds the heads where tanh still has a slope.
+    The penalty (choice 6) holds the heads where tanh still has a slope. A learned prior over the
+    heads follows the policy that the search made of it.
     """
-    plans = plan_batch(planner, model, affordances, roots, key)
+    plan_key, noise_key = jax.random.split(key)
+    considered = smoothed(affordances, smoothing, noise_key)
+    plans = plan_batch(planner, model, considered, roots, plan_key)
     raw = jax.vmap(affordances.raw)(roots)  # [R, K, action]
     excess = jnp.maximum(jnp.abs(raw) - 2, 0)  # tanh(2) = 0.96
-    return -jnp.mean(plans.value) + saturation_penalty * jnp.mean(excess**2), plans
+    loss = -jnp.mean(plans.value) + saturation_penalty * jnp.mean(excess**2)
+    if affordances.prior_head is not None:
+        logits = jax.vmap(affordances.prior)(jax.lax.stop_gradient(roots))  # [R, K]
+        policy = jax.lax.stop_gradient(plans.policy)
+        loss += jnp.mean(optax.safe_softmax_cross_entropy(logits, policy))
+    return loss, plans
 
 
 def _mean_over(errors: Float[Array, "B n"], weights: Float[Array, "B n"]) -> Float[Array, ""]:

@@ -146,9 +146,14 @@ class LoadedAgent:
 
 
 def load(
-    run: str | Path, which: Literal["last", "best"] = "last", environment: World | None = None
+    run: str | Path,
+    which: Literal["last", "best"] = "last",
+    environment: World | None = None,
+    planners: Sequence[type] = (),
 ) -> LoadedAgent:
-    """The agent of a run directory; `environment` where the task is not one of ours by name."""
+    """The agent of a run directory; `environment` where the task is not one of ours by name,
+    `planners` where the planner is a class of your own.
+    """
     where = Run.existing(run)
     settings = where.config()
     if which == "best":
@@ -162,7 +167,7 @@ def load(
             for name, value in checkpoint[0].items()
             if name.startswith("agent/")
         }
-    made, title = rebuilt(settings["agent"]), settings["task"]
+    made, title = rebuilt(settings["agent"], planners), settings["task"]
     make = _maker(environment or title, title, 1, made.discount)
     agent = CompiledAgent(made, make().sizes, settings["seed"])
     agent.arrays = restored_arrays(agent.arrays, arrays)

@@ -2,6 +2,7 @@
 
     GA-4 SA-3 A-8         goal-conditioned, state-conditioned, unconditioned affordances
     UCT-50                GA-4 that plans by 50 trajectories of UCT instead of the complete tree
+    GUMBEL-16             GA-4 that plans by 16 simulations of Gumbel search
     RND-GA-4 RND-A-8      the same with affordances that stay at their random start
     TD3                   the model-free baseline
 
@@ -11,6 +12,7 @@ Importing this only knows the grammar of the names; JAX is imported when an agen
 import dataclasses
 import difflib
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from grasp.errors import UsageError
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
     from grasp.agents.grasp import Grasp
     from grasp.agents.td3 import TD3
 
-PAPER_AGENTS = (
+AGENTS = (  # the paper's, and ours
     "GA-1", "GA-2", "GA-3", "GA-4", "GA-8", "SA-3", "A-4", "A-8", "RND-GA-4", "RND-A-4", "RND-A-8",
-    "UCT-20", "UCT-50", "TD3",
+    "UCT-20", "UCT-50", "GUMBEL-16", "GUMBEL-50", "TD3",
 )  # fmt: skip
 Preset = Literal["default", "paper"]
 
 _NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
-_SEARCH = re.compile(r"(?P<planner>UCT)-(?P<budget>-?\d+)")
+_SEARCH = re.compile(r"(?P<planner>UCT|GUMBEL)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
@@ -45,6 +47,7 @@ _PAPER: dict[str, Any] = {
     "affordance_learning_rate": 1e-3,
     "consistency": 0.0,
     "saturation_penalty": 0.0,
+    "smoothing": 0.0,
     "target_period": 1_000,
     "target_rate": 1.0,
     "act_by_targets": False,
@@ -76,14 +79,15 @@ def check_agent(name: str) -> None:
         return
     if search:
         raise UsageError(
-            f"agent {name!r} asks for {search['budget']} trajectories; at least 1: try UCT-50"
+            f"agent {name!r} plans by {search['budget']} paths; it takes at least 1: "
+            f"try {search['planner']}-50"
         )
     if match is None:
-        near = difflib.get_close_matches(name.upper(), PAPER_AGENTS, n=1, cutoff=0.3)
+        near = difflib.get_close_matches(name.upper(), AGENTS, n=1, cutoff=0.3)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(
-            f"unknown agent {name!r}; {hint}agents: {', '.join(PAPER_AGENTS)}, "
-            "and any other K or number of trajectories, as in GA-6 or UCT-30"
+            f"unknown agent {name!r}; {hint}agents: {', '.join(AGENTS)}, "
+            "and any other number, as in GA-6 or UCT-30"
         )
     if int(match["K"]) < 1:
         raise UsageError(
@@ -106,6 +110,7 @@ def agent_named(
         every = _OPTIONS["decisions_per_update"] if options else 1  # as often as the others
         return dataclasses.replace(agent, decisions_per_update=every)
     from grasp.planners.complete_tree import CompleteTree
+    from grasp.planners.gumbel import Gumbel
     from grasp.planners.uct import UCT
 
     agent, match, search = Grasp(), _NAME.fullmatch(name), _SEARCH.fullmatch(name)
@@ -115,11 +120,14 @@ def agent_named(
     else:
         agent = dataclasses.replace(agent, **(_OPTIONS if options else {}), discount=discount)
     if search:
-        return dataclasses.replace(agent, planner=UCT(trajectories=int(search["budget"])))
+        paths = int(search["budget"])
+        planner = UCT(paths) if search["planner"] == "UCT" else Gumbel(paths)
+        return dataclasses.replace(agent, planner=planner)
     assert match is not None  # checked
     reads, K = _CONDITIONING[match["reads"]], int(match["K"])
     agent = dataclasses.replace(agent, affordances=reads, num_affordances=K)
     if reads == "state":  # three picks ahead (choice 15)
+        assert isinstance(agent.planner, CompleteTree)
         agent = dataclasses.replace(agent, planner=dataclasses.replace(agent.planner, depth=3))
     if match["random"]:
         agent = dataclasses.replace(agent, affordance_learning_rate=0.0)
@@ -135,20 +143,24 @@ def description(agent: Any) -> dict[str, Any]:
     }
 
 
-def rebuilt(described: dict[str, Any]) -> Any:
+def rebuilt(described: dict[str, Any], planners: Iterable[type] = ()) -> Any:
+    """The agent of a description; `planners` are classes beside our own that it may name."""
     from grasp.agents.grasp import Grasp
     from grasp.agents.td3 import TD3
     from grasp.planners.complete_tree import CompleteTree
+    from grasp.planners.gumbel import Gumbel
     from grasp.planners.uct import UCT
 
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in (Grasp, TD3, CompleteTree, UCT)}
+    known = (Grasp, TD3, CompleteTree, UCT, Gumbel, *planners)
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in known}
     fields = {
-        name: rebuilt(value) if isinstance(value, dict) else value
+        name: rebuilt(value, planners) if isinstance(value, dict) else value
         for name, value in described.items()
     }
     kind = fields.pop("kind", None)
     if kind not in kinds:
         raise UsageError(
-            f"no agent or planner of kind {kind!r}; this version knows {', '.join(kinds)}"
+            f"no agent or planner of kind {kind!r}; known are {', '.join(kinds)}: "
+            f"give a class of your own, as in grasp.load(run, planners=[{kind}])"
         )
     return kinds[kind](**fields)

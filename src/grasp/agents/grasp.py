@@ -21,8 +21,7 @@ from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
-from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
-from grasp.planners.uct import UCT
+from grasp.planners.plan import BoundedPlanner, Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
 
 _COUNTS = (
@@ -32,7 +31,8 @@ _COUNTS = (
 _SHARES = ("discount", "target_rate", "rewarded_share", "random_share", "greedy_share")
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
-    "consistency", "saturation_penalty", "warm_up", "noise_start", "noise_end", "noise_decisions",
+    "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
+    "noise_end", "noise_decisions",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
@@ -66,7 +66,7 @@ class Grasp:
 
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
     num_affordances: int = 4  # K
-    planner: CompleteTree | UCT = CompleteTree(depth=1, temperature=0.5)
+    planner: Planner = CompleteTree(depth=1, temperature=0.5)
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
     width: int = 128
@@ -88,6 +88,7 @@ class Grasp:
     gradient_clip: float = 10.0
     consistency: float = 1.0  # choice 7
     saturation_penalty: float = 1e-2  # choice 6
+    smoothing: float = 0.0  # deviation of what the heads propose while learning (choice 25)
     target_period: int = 1  # updates between moves of the targets
     target_rate: float = 0.01  # share of the way they move; the paper's hard copy is 1 every 1,000
     act_by_targets: bool = True  # decisions by the target parameters (choice 22)
@@ -108,7 +109,7 @@ class Grasp:
         """Refuse what cannot work, by the flag that says it."""
         for names, (least, most), allowed in _ALLOWED:
             check_range(self, names, least, most, allowed)
-        if isinstance(self.planner, UCT):
+        if isinstance(self.planner, BoundedPlanner):
             self.planner.check(self.num_affordances)
         if self.roots_per_window > self.window + 1:
             raise UsageError(
@@ -140,6 +141,7 @@ class Grasp:
                 num_affordances=self.num_affordances,
                 width=self.width,
                 initial_spread=self.initial_spread,
+                prior=getattr(self.planner, "prior", "uniform") == "learned",
                 key=affordance_key,
             ),
         )
@@ -236,6 +238,7 @@ class Grasp:
             window,
             target_key,
             bootstrap=self.bootstrap,
+            smoothing=self.smoothing,
         )
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
             state.online.model, state.target.model, window, targets, consistency=self.consistency
@@ -253,6 +256,7 @@ class Grasp:
             roots,
             root_key,
             saturation_penalty=self.saturation_penalty,
+            smoothing=self.smoothing,
         )
         affordances, affordance_optimiser, affordance_norm = _descend(
             self._affordance_optimiser,

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from grasp.affordances import Affordances
 from grasp.errors import UsageError
 from grasp.model import Model
-from grasp.planners.plan import Plan
+from grasp.planners.plan import Plan, plan_one
 
 
 class Edges(NamedTuple):
@@ -55,9 +55,7 @@ class CompleteTree:
     def __call__(
         self, model: Model, affordances: Affordances, root: Any, key: PRNGKeyArray
     ) -> Plan:
-        """The plan of one root."""
-        alone = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], root)
-        return jax.tree.map(lambda leaf: leaf[0], self.batch(model, affordances, alone, key))
+        return plan_one(self, model, affordances, root, key)
 
     def batch(self, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray) -> Plan:
         """The plans of B roots: `jax.vmap` of one, with all nodes of a level on one axis."""

@@ -7,9 +7,13 @@ serves both as the planner and as its hyper-parameters.
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from grasp.affordances import Affordances
+from grasp.errors import Diverged
 from grasp.model import Model
 
 
@@ -49,6 +53,15 @@ class TemperedPlanner(Planner, Protocol):
         ...
 
 
+@runtime_checkable
+class BoundedPlanner(Planner, Protocol):
+    """A planner that does not serve every number of affordances."""
+
+    def check(self, K: int) -> None:
+        """Refuse K affordances with one sentence, or pass."""
+        ...
+
+
 def plan_batch(
     planner: Planner, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray
 ) -> Plan:
@@ -57,3 +70,25 @@ def plan_batch(
         return planner.batch(model, affordances, roots, key)
     keys = jax.random.split(key, jax.tree.leaves(roots)[0].shape[0])
     return jax.vmap(planner, in_axes=(None, None, 0, 0))(model, affordances, roots, keys)
+
+
+def plan_one(
+    planner: BatchPlanner, model: Model, affordances: Affordances, root: Any, key: PRNGKeyArray
+) -> Plan:
+    """The plan of one root, by a planner that plans for many."""
+    alone = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], root)
+    plans = planner.batch(model, affordances, alone, key)
+    return checked(jax.tree.map(lambda leaf: leaf[0], plans))
+
+
+def checked(plan: Plan) -> Plan:
+    """The plan, or an error where the model led to numbers that are not finite. Inside a compiled
+    function nothing is known yet; there its caller checks what comes out.
+    """
+    known = not isinstance(plan.q_values, Tracer)
+    if known and not np.isfinite(plan.q_values).all():
+        raise Diverged(
+            f"the planner's Q-values are {np.asarray(plan.q_values).tolist()}: the model's step or "
+            "value returned a number that is not finite; check them, or the state they were given"
+        )
+    return plan

@@ -26,7 +26,7 @@ from grasp.affordances import Affordances
 from grasp.errors import UsageError
 from grasp.model import Model
 from grasp.planners.complete_tree import Edges, expand
-from grasp.planners.plan import Plan
+from grasp.planners.plan import Plan, checked
 
 
 class Statistics(NamedTuple):
@@ -124,7 +124,7 @@ class UCT:
             jax.nn.one_hot(firsts, K, dtype=returns.dtype) * returns[:, None], axis=0
         )  # [K]
         q_values, policy = totals / visits, visits / H
-        return Plan(affordances(root), q_values, policy, jnp.sum(policy * q_values))
+        return checked(Plan(affordances(root), q_values, policy, jnp.sum(policy * q_values)))
 
     def _levels(self, model: Model, affordances: Affordances, root: Any, K: int) -> list[Level]:
         """The levels whose every node the trajectories could visit: K^(d+1) <= H."""
