@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from grasp.affordances import AffordanceModule, smoothed
-from grasp.model import AbstractState, Prediction, ValueEquivalentModel
+from grasp.model import AbstractState, Model, Prediction, ValueEquivalentModel
 from grasp.planners.plan import Plan, Planner, plan_batch
 from grasp.replay import Window
 
@@ -137,7 +137,7 @@ def last_of_all(window: Window) -> Bool[Array, "B n"]:
 
 def affordance_loss(
     affordances: AffordanceModule,
-    model: ValueEquivalentModel,
+    model: Model,
     planner: Planner,
     roots: AbstractState,
     key: PRNGKeyArray,

@@ -49,7 +49,7 @@ class Level(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class UCT:
     trajectories: int = 50  # H
-    depth: int = 5  # D (choice 13)
+    depth: int = 3  # D (choice 13)
     c1: float = 1.25  # MuZero's constants
     c2: float = 19652.0
 
@@ -127,9 +127,9 @@ class UCT:
         return checked(Plan(affordances(root), q_values, policy, jnp.sum(policy * q_values)))
 
     def _levels(self, model: Model, affordances: Affordances, root: Any, K: int) -> list[Level]:
-        """The levels whose every node the trajectories could visit: K^(d+1) <= H."""
+        """The first levels, whole: a node made beside others costs half of one made alone."""
         levels, states = [], jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], root)
-        while len(levels) < self.depth and K ** (len(levels) + 1) <= self.trajectories:
+        while len(levels) < self.depth and K ** (len(levels) + 1) <= 2 * self.trajectories:
             edges, states = expand(model, affordances, states)
             levels.append(Level(edges, states))
         return levels
