@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests install clean
+.PHONY: demo test check tests install bench clean
 
 install: $(VENV)/installed
 
@@ -28,5 +28,13 @@ check: install
 tests: install
 	$(BIN)/pytest
 
+bench: .venv-bench/installed  ## ratios against PyTorch, mctx, Stable-Baselines3 and SBX; leave the machine alone meanwhile
+	.venv-bench/bin/python bench $(BENCH)
+
+.venv-bench/installed: pyproject.toml constraints.txt bench/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable . --requirement bench/requirements.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) .cache
+	rm -rf $(VENV) .venv-bench .cache

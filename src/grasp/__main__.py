@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from grasp.agents import AGENTS, Preset, agent_named, check_agent
-from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options, usual_discount
+from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options
 from grasp.errors import GraspError, UsageError
 
 USAGE = f"""\
@@ -73,7 +73,7 @@ def train(arguments: list[str]) -> int:
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
     task = _flag(arguments, "--task") or ""
     options = has_options(task)
-    made = agent_named(name, preset, options=options, discount=usual_discount(task))
+    made = agent_named(name, preset, options=options, task=task)
 
     from grasp.progress import ProgressLine
     from grasp.session import Interrupted

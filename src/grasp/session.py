@@ -18,7 +18,6 @@ from grasp.agents import agent_named, rebuilt
 from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments import make as make_task
-from grasp.environments import usual_discount
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
 from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
@@ -53,11 +52,7 @@ def train(
     trial = _maker(task, title, 1, 1.0)()  # a task that does not fit leaves no run directory behind
     options = trial.sizes.options
     trial.close()
-    made = (
-        agent_named(agent, options=options, discount=usual_discount(title))
-        if isinstance(agent, str)
-        else agent
-    )
+    made = agent_named(agent, options=options, task=title) if isinstance(agent, str) else agent
     schedule = dataclasses.replace(usual_schedule(options), **settings)
     training = Training(task=title, name=label, agent=made, schedule=schedule)
     where = Run(run or default_run(training))

@@ -71,6 +71,11 @@ _OPTIONS: dict[str, Any] = {
     "greedy_share": 0.2,
 }
 
+# What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25).
+_TASKS: dict[str, dict[str, Any]] = {
+    "collect": {"discount": 0.95, "affordance_learning_rate": 1e-3, "smoothing": 0.2},
+}
+
 
 def check_agent(name: str) -> None:
     """Refuse a name that is no agent, without importing JAX."""
@@ -96,17 +101,18 @@ def check_agent(name: str) -> None:
 
 
 def agent_named(
-    name: str, preset: Preset = "default", *, options: bool = False, discount: float = 0.99
+    name: str, preset: Preset = "default", *, options: bool = False, task: str = ""
 ) -> "Grasp | TD3":
-    """The agent of a name, with the hyper-parameters of a preset for primitive actions or options;
-    `discount` is the task's usual one, which the paper's preset does not take.
+    """The agent of a name, with the hyper-parameters of a preset for primitive actions or options
+    and what suits a task; the paper's preset is the same for all.
     """
     check_agent(name)
     from grasp.agents.grasp import Grasp
     from grasp.agents.td3 import TD3
 
     if name == "TD3":  # the paper states all that TD3's defaults are
-        agent = TD3(discount=0.99 if preset == "paper" else discount)
+        usual = {} if preset == "paper" else _TASKS.get(task, {})
+        agent = TD3(discount=usual.get("discount", 0.99))
         every = _OPTIONS["decisions_per_update"] if options else 1  # as often as the others
         return dataclasses.replace(agent, decisions_per_update=every)
     from grasp.planners.complete_tree import CompleteTree
@@ -116,9 +122,10 @@ def agent_named(
     agent, match, search = Grasp(), _NAME.fullmatch(name), _SEARCH.fullmatch(name)
     if preset == "paper":
         agent = dataclasses.replace(agent, **_PAPER, planner=CompleteTree(depth=2, temperature=1.0))
-        agent = dataclasses.replace(agent, roots_per_window=agent.window + 1)
+        agent = dataclasses.replace(agent, roots_per_window=agent.window + 1.0)
     else:
-        agent = dataclasses.replace(agent, **(_OPTIONS if options else {}), discount=discount)
+        usual = (_OPTIONS if options else {}) | _TASKS.get(task, {})
+        agent = dataclasses.replace(agent, **usual)
     if search:
         paths = int(search["budget"])
         planner = UCT(paths) if search["planner"] == "UCT" else Gumbel(paths)
@@ -127,8 +134,8 @@ def agent_named(
     reads, K = _CONDITIONING[match["reads"]], int(match["K"])
     agent = dataclasses.replace(agent, affordances=reads, num_affordances=K)
     if reads == "state":  # three picks ahead (choice 15)
-        assert isinstance(agent.planner, CompleteTree)
-        agent = dataclasses.replace(agent, planner=dataclasses.replace(agent.planner, depth=3))
+        tree = CompleteTree(depth=3, temperature=1.0 if preset == "paper" else 0.1)
+        agent = dataclasses.replace(agent, planner=tree)
     if match["random"]:
         agent = dataclasses.replace(agent, affordance_learning_rate=0.0)
     return agent

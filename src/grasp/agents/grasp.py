@@ -25,7 +25,7 @@ from grasp.planners.plan import BoundedPlanner, Plan, Planner, TemperedPlanner, 
 from grasp.replay import Window
 
 _COUNTS = (
-    "num_affordances", "width", "num_values", "window", "batch", "roots_per_window",
+    "num_affordances", "width", "num_values", "window", "batch",
     "target_period", "decisions_per_update", "updates_per_call", "greedy_stretch",
 )  # fmt: skip
 _SHARES = ("discount", "target_rate", "rewarded_share", "random_share", "greedy_share")
@@ -81,7 +81,7 @@ class Grasp:
     discount: float = 0.99
     window: int = 3  # n
     batch: int = 128
-    roots_per_window: int = 1  # states of the unroll that the affordances learn from; n + 1 is all
+    roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # choice 1
     model_learning_rate: float = 5e-4
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
@@ -111,10 +111,11 @@ class Grasp:
             check_range(self, names, least, most, allowed)
         if isinstance(self.planner, BoundedPlanner):
             self.planner.check(self.num_affordances)
-        if self.roots_per_window > self.window + 1:
+        if not 1 <= self.roots <= self.batch * (self.window + 1):
             raise UsageError(
                 f"--roots-per-window is {self.roots_per_window}; a window of n = {self.window} "
-                f"decisions has n + 1 = {self.window + 1} states"
+                f"decisions has n + 1 = {self.window + 1} states, and {self.batch} windows must "
+                "give at least one"
             )
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
@@ -247,8 +248,8 @@ class Grasp:
             self._model_optimiser, state.model_optimiser, state.online.model, gradient
         )
         roots = jax.tree.map(
-            lambda leaf: jax.lax.collapse(leaf[:, : self.roots_per_window], 0, 2), states
-        )  # [B * roots, ...]
+            lambda leaf: jax.lax.collapse(jnp.swapaxes(leaf, 0, 1), 0, 2)[: self.roots], states
+        )  # [roots, ...], the windows' first states first
         (_, plans), gradient = eqx.filter_value_and_grad(affordance_loss, has_aux=True)(
             state.online.affordances,
             state.online.model,
@@ -281,6 +282,11 @@ class Grasp:
             q_spread=jnp.where(updates == 1, spread, 0.99 * state.q_spread + 0.01 * spread),
             updates=updates,
         ), metrics
+
+    @property
+    def roots(self) -> int:
+        """States per update that the affordances learn from."""
+        return round(self.roots_per_window * self.batch)
 
     @property
     def _model_optimiser(self) -> optax.GradientTransformation:

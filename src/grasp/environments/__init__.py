@@ -19,8 +19,7 @@ SUITE = (
     "finger-spin",
     "walker-walk",
 )
-# The usual discount of a primitive step: steps of Collect are coarse, those of Point-Mass 20 ms.
-OPTION_TASKS = {"collect": 0.95, "point-mass": 0.99}
+OPTION_TASKS = ("collect", "point-mass")
 TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE} | {
     name: f"options:{name}" for name in OPTION_TASKS
 }
@@ -50,10 +49,6 @@ def make(name: str, discount: float = 0.99, **options: Any):
 
 def has_options(name: str) -> bool:
     return TASKS.get(name, name).startswith("options:")
-
-
-def usual_discount(name: str) -> float:
-    return OPTION_TASKS.get(name, 0.99)
 
 
 def suite_of(name: str) -> str:
