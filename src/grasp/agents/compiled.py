@@ -1,7 +1,8 @@
 """An agent with its state, compiled: what the loop, the evaluation and `grasp.load` hold.
 
 Each function is compiled once per shape of its input. Keys are made inside the compiled functions
-from (seed, step), so that a call costs one dispatch.
+from (seed, step), so that a call costs one dispatch. Where JAX sees several devices, each takes its
+share of an update's batch; parameters are on all of them.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from grasp.agents.agent import Agent, Decision, ModelAgent, Sizes
 from grasp.errors import UsageError
@@ -25,6 +27,7 @@ class CompiledAgent:
         self.seed = seed
         state = agent.init(sizes, key(seed, Stream.INITIALISE, 0))
         self.arrays, static = eqx.partition(state, eqx.is_array)
+        self._share = _share_of_devices(agent.batch)
 
         def act(arrays: Any, observations: Any, goals: Any, step: Any) -> Decision:
             state = eqx.combine(arrays, static)
@@ -78,5 +81,16 @@ class CompiledAgent:
 
     def update(self, windows: Window, first: int) -> dict[str, Any]:
         """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before."""
+        if self._share is not None:
+            windows = jax.device_put(windows, self._share)
         self.arrays, metrics = self._update(self.arrays, windows, np.int32(first))
         return metrics
+
+
+def _share_of_devices(batch: int) -> NamedSharding | None:
+    """How windows [U, B, ...] are laid over the devices: B in as many parts as divide it."""
+    devices = jax.devices()
+    parts = max(count for count in range(1, len(devices) + 1) if batch % count == 0)
+    if parts == 1:
+        return None
+    return NamedSharding(Mesh(devices[:parts], ("batch",)), PartitionSpec(None, "batch"))
