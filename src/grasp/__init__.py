@@ -35,6 +35,7 @@ __version__ = "0.1.0"
 
 gymnasium.register("grasp/Collect-v0", "grasp.environments.collect:Collect")
 gymnasium.register("grasp/PointMass-v0", "grasp.environments.point_mass:PointMass")
+gymnasium.register("grasp/AntGather-v0", "grasp.environments.ant_gather:AntGather")
 
 _HOMES = {
     "AbstractState": "model",

@@ -258,14 +258,17 @@ def pretrain(arguments: list[str]) -> int:
         task: tyro.conf.Positional[str]  # an option task
         settings: Annotated[Pretraining, tyro.conf.arg(name="")] = usual
         to: Path = WEIGHTS  # folder of the weights; the package's own unless given
+        run: Path | None = None  # where an interrupted one continues; runs/pretrain-TASK
 
     flags = _parse(Pretrain, "grasp pretrain", arguments)
     environment, reaching = primitive(flags.task)
+    folder = flags.run or Path("runs") / f"pretrain-{flags.task}"
     options, report = run_pretraining(
         reaching,
         environment,
         flags.settings,
         lambda steps, share: print(f"{steps:,} steps: {share:.0%} reached", file=sys.stderr),
+        folder,
     )
     report["command"] = " ".join(["grasp", "pretrain", *arguments])
     path = write_options(options, report, flags.to)

@@ -120,6 +120,17 @@ class Reaching(Protocol):
         ...
 
 
+@runtime_checkable
+class Shaped(Protocol):
+    """A `Reaching` whose pretraining has a reward of its own and can fail."""
+
+    def failed(self, body: np.ndarray) -> np.ndarray | np.bool:
+        """Whether a body is where no option leads on."""
+        ...
+
+    def reward(self, body: np.ndarray, after: np.ndarray, option: np.ndarray) -> Any: ...
+
+
 class ReachingOptions:
     """Options that go where they say, by a pretrained policy network on the host.
 

@@ -16,7 +16,7 @@ import numpy as np
 import grasp
 from grasp.agents import agent_named, rebuilt
 from grasp.agents.agent import Agent
-from grasp.agents.compiled import CompiledAgent
+from grasp.agents.compiled import CompiledAgent, restored_arrays
 from grasp.environments import make as make_task
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
@@ -26,7 +26,7 @@ from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
 from grasp.runs import Facts, Run, read_arrays
-from grasp.training import Loop, Training, restored_arrays, usual_schedule
+from grasp.training import Loop, Training, usual_schedule
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
 

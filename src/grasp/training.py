@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from grasp.agents import description
 from grasp.agents.agent import Agent
-from grasp.agents.compiled import CompiledAgent
+from grasp.agents.compiled import CompiledAgent, named_arrays, restored_arrays
 from grasp.environments.boundary import Boundary
-from grasp.errors import Diverged, UsageError, check_range
+from grasp.errors import Diverged, check_range
 from grasp.evaluation import play
 from grasp.log import Log
 from grasp.randomness import Stream, episode_seed, generator
@@ -271,27 +270,6 @@ def head_use(heads: Sequence[Sequence[int]]) -> dict[str, float]:
     """The share of decisions that each head took."""
     flat = np.concatenate([np.asarray(h) for h in heads])
     return {str(head): float(np.mean(flat == head)) for head in np.unique(flat)}
-
-
-def named_arrays(tree: Any) -> Arrays:
-    """The arrays of a pytree by their path."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def restored_arrays(tree: Any, arrays: Arrays) -> Any:
-    """The pytree with the arrays of a file in place of its own; shapes must agree."""
-
-    def put(path: Any, leaf: Any) -> Any:
-        name = jax.tree_util.keystr(path)
-        if name not in arrays or arrays[name].shape != leaf.shape:
-            raise UsageError(
-                f"the saved agent does not fit this version: {name} is "
-                f"{arrays[name].shape if name in arrays else 'missing'} and should be {leaf.shape}"
-            )
-        return jax.numpy.asarray(arrays[name])
-
-    return jax.tree_util.tree_map_with_path(put, tree)
 
 
 def _under(arrays: Arrays, prefix: str) -> Arrays:

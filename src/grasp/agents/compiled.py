@@ -94,3 +94,24 @@ def _share_of_devices(batch: int) -> NamedSharding | None:
     if parts == 1:
         return None
     return NamedSharding(Mesh(devices[:parts], ("batch",)), PartitionSpec(None, "batch"))
+
+
+def named_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """The arrays of a pytree by their path."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def restored_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The pytree with the arrays of a file in place of its own; shapes must agree."""
+
+    def put(path: Any, leaf: Any) -> Any:
+        name = jax.tree_util.keystr(path)
+        if name not in arrays or arrays[name].shape != leaf.shape:
+            raise UsageError(
+                f"the saved agent does not fit this version: {name} is "
+                f"{arrays[name].shape if name in arrays else 'missing'} and should be {leaf.shape}"
+            )
+        return jnp.asarray(arrays[name])
+
+    return jax.tree_util.tree_map_with_path(put, tree)

@@ -19,7 +19,7 @@ SUITE = (
     "finger-spin",
     "walker-walk",
 )
-OPTION_TASKS = ("collect", "point-mass")
+OPTION_TASKS = ("collect", "point-mass", "ant-gather")
 TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE} | {
     name: f"options:{name}" for name in OPTION_TASKS
 }
@@ -63,6 +63,10 @@ def primitive(name: str, **options: Any):
         from grasp.environments.collect import Collect, GoAndCollect
 
         return Collect(**options), GoAndCollect()
+    if name == "ant-gather":
+        from grasp.environments.ant_gather import AntGather, WalkThere
+
+        return AntGather(**options), WalkThere()
     from grasp.environments.point_mass import BeThereWithVelocity, PointMass
 
     return PointMass(**options), BeThereWithVelocity()

@@ -1,0 +1,233 @@
+"""Ant-Gather (Section 3): walk a MuJoCo Ant to three apples among five bombs.
+
+Gymnasium's Ant body on an open floor, objects at fixed places in a square of 8 m. An object is
+gathered when the torso comes within 1 m of it, and is gone: an apple gives reward 1, a bomb 0. The
+third apple ends the episode; so does a fall (torso below 0.2 m or above 1 m, or on its back), with
+nothing. An episode is truncated after 500 steps of 50 ms. The ant starts standing, anywhere in the
+square out of reach of the objects, turned any way.
+
+    observation   x, y, z, orientation (4), 8 joints; velocities of all (14);
+                  whether each of 3 apples and 5 bombs is still there              [37]
+
+The velocities of the torso are those of MuJoCo's free joint: linear in the world's frame, angular
+in the body's.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from grasp.errors import EnvironmentFault
+
+mj: Any = mujoco  # its compiled functions have no stubs
+
+APPLES = np.array([[2.6, 1.6], [-2.7, 1.9], [0.2, -2.8]])
+BOMBS = np.array([[0.1, 2.7], [-0.2, 0.3], [2.7, -1.2], [-2.4, -1.4], [3.0, 3.6]])
+OBJECTS = np.concatenate([APPLES, BOMBS])  # [8, 2]
+ARENA = 4.0  # metres from the middle to each side
+CATCH = 1.0
+LIMIT = 500  # steps
+FRAMES = 5  # of physics per step
+_BODY = 29  # numbers of the observation that are the body's
+_READY = np.array([0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0])  # joints of Gymnasium's ant at rest
+
+
+class AntGather(gymnasium.Env):
+    """The primitive environment; its actions are the torques of the eight joints."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    action_space = gymnasium.spaces.Box(-1, 1, (8,), np.float32)
+    observation_space = gymnasium.spaces.Box(-1000, 1000, (37,), np.float32)
+
+    def __init__(self, render_mode: str | None = None):
+        self.render_mode = render_mode
+        self.model = _arena().compile()
+        self.data = mj.MjData(self.model)
+        self.left = np.ones(len(OBJECTS), bool)
+        self.steps = 0
+        self._renderer: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """A new start; `options` may fix `place` (x, y) and `heading` (radians)."""
+        super().reset(seed=seed)
+        fixed = options or {}
+        place, heading = self._place(), self.np_random.uniform(-np.pi, np.pi)
+        place, heading = fixed.get("place", place), float(fixed.get("heading", heading))
+        mj.mj_resetData(self.model, self.data)
+        turned = [np.cos(heading / 2), 0, 0, np.sin(heading / 2)]
+        joints = _READY + self.np_random.uniform(-0.1, 0.1, 8)
+        self.data.qpos[:] = [*place, 0.75, *turned, *joints]
+        self.data.qvel[:] = 0.1 * self.np_random.normal(size=14)
+        mj.mj_forward(self.model, self.data)
+        self.left = np.ones(len(OBJECTS), bool)
+        self.steps = 0
+        return self._observation(), self._info(fell=False)
+
+    def step(self, action: np.ndarray):
+        self.data.ctrl[:] = np.clip(action, -1, 1)
+        warnings = self.data.warning.number.sum()
+        mj.mj_step(self.model, self.data, nstep=FRAMES)
+        self.steps += 1
+        if self.data.warning.number.sum() > warnings or not np.isfinite(self.data.qacc).all():
+            raise EnvironmentFault("the physics of ant-gather became unstable")
+        near = np.hypot(*(OBJECTS - self.data.qpos[:2]).T) <= CATCH  # [8]
+        apples = int((near & self.left)[: len(APPLES)].sum())
+        self.left &= ~near
+        success, fell = not self.left[: len(APPLES)].any(), self.fallen(self._body())
+        truncated = not (success or fell) and self.steps >= LIMIT
+        info = self._info(fell)
+        return self._observation(), float(apples), bool(success or fell), truncated, info
+
+    @staticmethod
+    def fallen(body: np.ndarray) -> Any:
+        """Whether a body [..., 29] is down, or on its back."""
+        z, quaternion = body[..., 2], body[..., 3:7]
+        upright = 1 - 2 * (quaternion[..., 1] ** 2 + quaternion[..., 2] ** 2)
+        return (z < 0.2) | (z > 1.0) | (upright < 0)
+
+    def get_state(self) -> dict[str, Any]:
+        physics = np.zeros(mj.mj_stateSize(self.model, mj.mjtState.mjSTATE_INTEGRATION))
+        mj.mj_getState(self.model, self.data, physics, mj.mjtState.mjSTATE_INTEGRATION)
+        return {"physics": physics, "left": self.left.copy(), "steps": self.steps}
+
+    def set_state(self, state: dict[str, Any]) -> np.ndarray:
+        """Put an episode back; returns its current observation."""
+        physics = np.asarray(state["physics"], float)
+        mj.mj_setState(self.model, self.data, physics, mj.mjtState.mjSTATE_INTEGRATION)
+        mj.mj_forward(self.model, self.data)
+        mj.mj_setState(self.model, self.data, physics, mj.mjtState.mjSTATE_INTEGRATION)
+        self.left, self.steps = np.asarray(state["left"], bool).copy(), int(state["steps"])
+        return self._observation()
+
+    def render(self) -> np.ndarray:
+        """From above; what was gathered is gone."""
+        if self._renderer is None:
+            self._renderer = mj.Renderer(self.model, 480, 480)
+        for index, there in enumerate(self.left):
+            self.model.site_rgba[index, 3] = 1.0 if there else 0.0
+        self._renderer.update_scene(self.data, camera="above")
+        return self._renderer.render()
+
+    def close(self) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def _place(self) -> np.ndarray:
+        """Anywhere in the square from where nothing is gathered yet."""
+        while True:
+            place = self.np_random.uniform(-ARENA, ARENA, 2)
+            if (np.hypot(*(OBJECTS - place).T) > CATCH).all():
+                return place
+
+    def _info(self, fell: bool | np.bool) -> dict[str, Any]:
+        gathered = ~self.left
+        return {
+            "success": bool(gathered[: len(APPLES)].all()),
+            "apples": int(gathered[: len(APPLES)].sum()),
+            "bombs": int(gathered[len(APPLES) :].sum()),
+            "fell": bool(fell),
+        }
+
+    def _body(self) -> np.ndarray:
+        return np.concatenate([self.data.qpos, self.data.qvel])
+
+    def _observation(self) -> np.ndarray:
+        return np.concatenate([self._body(), self.left]).astype(np.float32)
+
+
+def _arena() -> Any:
+    """Gymnasium's ant with the objects as marks that nothing collides with."""
+    source = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "ant.xml"
+    spec = mj.MjSpec.from_file(str(source))
+    for index, place in enumerate(OBJECTS):
+        apple = index < len(APPLES)
+        spec.worldbody.add_site(
+            name=f"{'apple' if apple else 'bomb'}{index}",
+            pos=[*place, 0.3],
+            size=[0.3, 0.3, 0.3],
+            rgba=[0.0, 0.62, 0.45, 1] if apple else [0.84, 0.37, 0.0, 1],
+        )
+    spec.worldbody.add_camera(name="above", pos=[0, 0, 11], quat=[1, 0, 0, 0])
+    return spec
+
+
+class WalkThere:
+    """The option space (x, y, u, v): come within half a metre of a place, with a velocity.
+
+    The velocity is what the policy is asked to arrive with; the option ends at the place whatever
+    the velocity.
+    """
+
+    task = "ant-gather"
+    space: gymnasium.spaces.Box = gymnasium.spaces.Box(
+        np.array([-ARENA, -ARENA, -0.5, -0.5], np.float32),
+        np.array([ARENA, ARENA, 0.5, 0.5], np.float32),
+    )
+    cap = 250  # 12.5 seconds
+    outputs = 8
+    final: Any = None
+    near = 0.5  # metres
+
+    def body(self, observation: np.ndarray) -> np.ndarray:
+        return observation[..., :_BODY]
+
+    def achieved(self, body: np.ndarray) -> np.ndarray:
+        return np.concatenate([body[..., :2], body[..., 15:17]], axis=-1)
+
+    def inputs(self, body: np.ndarray, option: np.ndarray) -> np.ndarray:
+        """The place, the velocity and the body's own motion as the ant sees them: turned by its
+        heading, all of order one.
+        """
+        w, x, y, z = np.moveaxis(body[..., 3:7], -1, 0)
+        heading = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y**2 + z**2))
+        place = _turned(option[..., :2] - body[..., :2], -heading)
+        distance = np.hypot(place[..., 0], place[..., 1])[..., None]
+        tilt = np.stack(
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x**2 + y**2)], axis=-1
+        )  # the world's up, in the body's frame
+        parts = [
+            place / 4,
+            place / (distance + 0.1),
+            np.tanh(distance),
+            _turned(option[..., 2:], -heading),
+            body[..., 2:3] - 0.55,
+            tilt,
+            _turned(body[..., 15:17], -heading),
+            body[..., 17:18],
+            0.3 * body[..., 18:21],
+            body[..., 7:15],
+            0.1 * body[..., 21:29],
+        ]
+        return np.clip(np.concatenate(parts, axis=-1), -5, 5)
+
+    def reached(self, body: np.ndarray, option: np.ndarray) -> np.ndarray | np.bool:
+        return self._distance(body, option) <= self.near
+
+    def failed(self, body: np.ndarray) -> np.ndarray | np.bool:
+        return AntGather.fallen(body)
+
+    def reward(self, body: np.ndarray, after: np.ndarray, option: np.ndarray) -> Any:
+        """Ten for each metre nearer; at the place five, less the error of the velocity in m/s; a
+        fall costs ten.
+        """
+        progress = self._distance(body, option) - self._distance(after, option)
+        error = np.hypot(*np.moveaxis(after[..., 15:17] - option[..., 2:], -1, 0))
+        arrived = np.where(self.reached(after, option), 5 - np.minimum(error, 3), 0)
+        return 10 * progress + arrived - np.where(self.failed(after), 10, 0)
+
+    def primitive(self, output: np.ndarray) -> np.ndarray:
+        return output
+
+    def _distance(self, body: np.ndarray, option: np.ndarray) -> Any:
+        return np.hypot(option[..., 0] - body[..., 0], option[..., 1] - body[..., 1])
+
+
+def _turned(vector: np.ndarray, angle: Any) -> np.ndarray:
+    """A vector of the plane, turned."""
+    cosine, sine = np.cos(angle), np.sin(angle)
+    x, y = vector[..., 0], vector[..., 1]
+    return np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=-1)
