@@ -33,6 +33,10 @@ class EnvironmentFault(GraspError, RuntimeError):
     exit_code = 3
 
 
+class EnvironmentRaised(EnvironmentFault):
+    """The environment raised an error: its episode is over, the run is not."""
+
+
 class Diverged(GraspError, FloatingPointError):
     """Learning produced numbers that are not finite."""
 
@@ -43,3 +47,9 @@ class CorruptCheckpoint(GraspError, RuntimeError):
     """A file of a run directory is not what was written."""
 
     exit_code = 5
+
+
+class DiskFault(GraspError, RuntimeError):
+    """The disk is full, read-only or gone."""
+
+    exit_code = 74

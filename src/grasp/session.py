@@ -2,10 +2,10 @@
 
 import copy
 import dataclasses
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,17 +17,20 @@ import grasp
 from grasp.agents import agent_named, rebuilt
 from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
+from grasp.checkpoints import agent_arrays, restored_arrays
 from grasp.environments import make as make_task
 from grasp.environments import usual_discount
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
 from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
+from grasp.files import Facts, disk
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
-from grasp.runs import Facts, Run, read_arrays
-from grasp.training import Loop, Training, restored_arrays, usual_schedule
+from grasp.runs import Run
+from grasp.training import Loop, Training, usual_schedule
+from grasp.watchdog import Watchdog
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
 
@@ -40,13 +43,15 @@ def train(
     label: str | None = None,
     wandb: bool = False,
     show: Callable[[Facts], None] = lambda row: None,
+    own_process: bool = False,
     **settings: Any,
 ) -> "LoadedAgent":
     """Train an agent, or continue its run, and return it.
 
     `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for
     several at once). `label` names the agent in paths and pictures. `settings` are the fields of
-    `Schedule`: steps, seed, num_envs, evaluate_every, ...
+    `Schedule`: steps, seed, num_envs, evaluate_every, ... `own_process` lets a hanging environment,
+    or a signal that waits too long, end the process.
     """
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
@@ -69,15 +74,15 @@ def train(
         log = Log(where, wandb=wandb, show=show)
         try:
             loop = Loop(training, where, make, log)
-            with _signals(loop):
+            with _watchdog(loop, own_process).watching():
                 loop.train()
         finally:
             log.close()
     rows = where.evaluations()
     if rows:
-        draw_curve(
-            rows, where.curve, f"{training.name} on {training.task}, seed {training.schedule.seed}"
-        )
+        title = f"{training.name} on {training.task}, seed {training.schedule.seed}"
+        with disk(where.curve):
+            draw_curve(rows, where.curve, title)
     if loop.stop is not None:
         raise Interrupted(loop.stop, where)
     return LoadedAgent(loop.agent, make, where)
@@ -156,21 +161,13 @@ def load(
     """
     where = Run.existing(run)
     settings = where.config()
-    if which == "best":
-        arrays, _ = read_arrays(where.best)
-    else:
-        checkpoint = where.latest()
-        if checkpoint is None:
-            raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
-        arrays = {
-            name.removeprefix("agent/"): value
-            for name, value in checkpoint[0].items()
-            if name.startswith("agent/")
-        }
+    checkpoint = where.latest_best() if which == "best" else where.latest()
+    if checkpoint is None:
+        raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
     made, title = rebuilt(settings["agent"], planners), settings["task"]
     make = _maker(environment or title, title, 1, made.discount)
     agent = CompiledAgent(made, make().sizes, settings["seed"])
-    agent.arrays = restored_arrays(agent.arrays, arrays)
+    agent.arrays = restored_arrays(agent.arrays, agent_arrays(checkpoint))
     return LoadedAgent(agent, make, where)
 
 
@@ -203,21 +200,15 @@ def _title(task: World) -> str:
     return getattr(task, "__name__", type(task).__name__)
 
 
-@contextmanager
-def _signals(loop: Loop) -> Iterator[None]:
-    """SIGINT and SIGTERM ask the loop to save and stop; outside the main thread signals stay as
-    they are.
-    """
+def _watchdog(loop: Loop, own_process: bool) -> Watchdog:
+    """SIGINT and SIGTERM ask the loop to save and stop, and no environment may hang."""
 
-    def ask(number: int, frame: Any) -> None:
-        loop.stop = signal.Signals(number)
+    def stop(number: signal.Signals) -> None:
+        loop.stop = loop.stop or number
 
-    try:
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread
-        before = {}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return Watchdog(
+        worlds=lambda: [*loop.worlds, *loop.evaluation_worlds],
+        patience=loop.training.schedule.patience,
+        stop=stop,
+        leave=os._exit if own_process else None,
+    )

@@ -34,7 +34,7 @@ class CompiledAgent:
             state = eqx.combine(arrays, static)
             return agent.act_greedily(state, observations, goals, key(seed, Stream.EVALUATE, step))
 
-        def update(arrays: Any, windows: Window, first: Any) -> tuple[Any, dict[str, Any]]:
+        def update(arrays: Any, windows: Window, first: Any) -> tuple[Any, dict[str, Any], Any]:
             def once(arrays: Any, window_and_index: Any) -> tuple[Any, dict[str, Any]]:
                 window, index = window_and_index
                 at = key(seed, Stream.UPDATE, first + index)
@@ -43,7 +43,8 @@ class CompiledAgent:
 
             count = jnp.arange(agent.updates_per_call)
             arrays, metrics = jax.lax.scan(once, arrays, (windows, count))
-            return arrays, jax.tree.map(lambda values: values.mean(0), metrics)
+            metrics = jax.tree.map(lambda values: values.mean(0), metrics)
+            return arrays, metrics, all_finite((arrays, metrics))
 
         def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
             if not isinstance(agent, ModelAgent):
@@ -53,7 +54,7 @@ class CompiledAgent:
         self._act = jax.jit(act)
         self._q_values = jax.jit(q_values)
         self._act_greedily = jax.jit(act_greedily)
-        self._update = jax.jit(update, donate_argnums=0)
+        self._update = jax.jit(update)  # what it is given stays, in case the outcome is refused
 
     def act(self, observations: np.ndarray, goals: np.ndarray, decisions: int) -> Decision:
         """Explore, for a batch of observations, after `decisions` decisions of the run."""
@@ -76,7 +77,19 @@ class CompiledAgent:
         """[B, M]: what the model says of any actions [B, M, action], in [-1, 1]."""
         return np.asarray(self._q_values(self.arrays, observations, goals, actions))
 
-    def update(self, windows: Window, first: int) -> dict[str, Any]:
-        """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before."""
-        self.arrays, metrics = self._update(self.arrays, windows, np.int32(first))
+    def update(self, windows: Window, first: int) -> dict[str, Any] | None:
+        """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before.
+
+        None where a number came out that is not finite: the agent then stays as it was.
+        """
+        arrays, metrics, finite = self._update(self.arrays, windows, np.int32(first))
+        if not finite:
+            return None
+        self.arrays = arrays
         return metrics
+
+
+def all_finite(tree: Any) -> Any:
+    """Whether every number of a pytree is finite."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
