@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"environments"},
     {"evaluation", "log", "results", "checkpoints"},
     {"training", "progress", "pretraining"},
-    {"session"},
+    {"session", "checking"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

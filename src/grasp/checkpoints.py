@@ -35,30 +35,40 @@ class Segment(NamedTuple):
 
 
 class SavedReplay:
-    """The replay on disk: a save writes the rows since the one before."""
+    """The replay on disk: a save writes the rows that are new.
+
+    There are two copies, and saves take turns: a checkpoint and the one before it share no file, so
+    that no damage can reach both.
+    """
 
     def __init__(self, run: Run, replay: Replay):
         self.run, self.replay = run, replay
-        self.segments: list[Segment] = []
+        self.copies: list[list[Segment]] = [[], []]
+        self.turn = 0
 
     def save(self) -> list[Facts]:
         """Write what is new; returns the marks of all segments that hold the ring."""
-        replay = self.replay
+        replay, segments = self.replay, self.copies[self.turn]
         oldest = replay.begun - replay.filled
-        kept = [segment for segment in self.segments if (segment.until > oldest).any()]
+        kept = [segment for segment in segments if (segment.until > oldest).any()]
         if len(kept) >= MOST_SEGMENTS:
             kept = []
         # The row under the cursor was not finished when it was written, so it comes again.
         since = kept[-1].until - 1 if kept else np.zeros_like(replay.begun)
-        mark = self.run.write_segment(replay.rows_since(np.maximum(since, 0)))
-        self.segments = [*kept, Segment(mark, replay.begun.copy())]
-        return [segment.mark for segment in self.segments]
+        mark = self.run.write_segment(replay.rows_since(np.maximum(since, 0)), self.turn)
+        self.copies[self.turn] = [*kept, Segment(mark, replay.begun.copy())]
+        marks = [segment.mark for segment in self.copies[self.turn]]
+        self.turn = 1 - self.turn
+        return marks
 
     def restore(self, marks: list[Facts], begun: np.ndarray) -> None:
+        """Put the ring back; the next save begins the other copy anew."""
         for mark in marks:
             rows = self.run.read_segment(mark)
             self.replay.put_rows(rows)
-            self.segments.append(Segment(mark, rows["first"] + rows["count"]))
+            self.turn = mark["copy"]
+            self.copies[self.turn].append(Segment(mark, rows["first"] + rows["count"]))
+        self.turn = 1 - self.turn
         self.replay.stand_at(begun)
 
 

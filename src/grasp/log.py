@@ -71,33 +71,29 @@ class Events:
 
     def __init__(self, run: Run):
         from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto import event_pb2
 
-        self._path = run.path
+        messages: Any = event_pb2  # generated, without types
+        self._event, self._path = messages.Event, run.path
         with disk(self._path):
             self._writer = EventsWriter(str(run.path / "events"))
 
     def add(self, scalars: dict[str, float], step: int) -> None:
-        from tensorboardX.proto.event_pb2 import Event
-        from tensorboardX.proto.summary_pb2 import Summary
-
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        self._write(Event(step=step, summary=Summary(value=values)))
+        values = [{"tag": tag, "simple_value": value} for tag, value in scalars.items()]
+        self._write(step=step, summary={"value": values})
 
     def forget_after(self, step: int) -> None:
         """What a killed process logged after the checkpoint no longer counts."""
-        from tensorboardX.proto.event_pb2 import Event, SessionLog
-
-        self._write(Event(step=step, file_version="brain.Event:2"))
-        self._write(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
+        self._write(step=step, file_version="brain.Event:2")
+        self._write(step=step + 1, session_log={"status": "START"})
 
     def close(self) -> None:
         with disk(self._path):
             self._writer.close()
 
-    def _write(self, event: Any) -> None:
-        event.wall_time = time.time()
+    def _write(self, **fields: Any) -> None:
         with disk(self._path):
-            self._writer.write_event(event)
+            self._writer.write_event(self._event(wall_time=time.time(), **fields))
             self._writer.flush()
 
 

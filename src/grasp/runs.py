@@ -5,7 +5,7 @@
     events.out.tfevents.*      the same for TensorBoard
     checkpoints/step-D-E/      all that a run needs to go on after D decisions and E evaluations:
                                agent.safetensors, loop.safetensors, manifest.json
-    checkpoints/replay/SHA256  rows of the replay, each written once, named by their digest
+    checkpoints/replay/SHA-C   rows of the replay, named by their digest, in two copies C
     best/step-D-E/             the agent of the best evaluation
     curve.png                  return over environment steps
 
@@ -147,11 +147,13 @@ class Run:
             for old in _steps(self.best)[:-KEPT]:
                 shutil.rmtree(old)
 
-    def write_segment(self, rows: Arrays) -> Facts:
-        """Keep rows of the replay; returns the stamp that a checkpoint names them by."""
+    def write_segment(self, rows: Arrays, copy: int = 0) -> Facts:
+        """Keep rows of the replay; returns the mark that a checkpoint names them by. Copies of the
+        same rows are files of their own.
+        """
         content = packed(rows)
-        mark = stamp(content)
-        path = self.segments / mark["sha256"]
+        mark = stamp(content) | {"copy": copy}
+        path = self._segment(mark)
         with disk(path):
             self.segments.mkdir(parents=True, exist_ok=True)
             beside = path.with_name(f".tmp-{path.name}")
@@ -161,10 +163,14 @@ class Run:
         return mark
 
     def read_segment(self, mark: Any) -> Arrays:
-        if not isinstance(mark, dict) or not re.fullmatch("[0-9a-f]{64}", str(mark.get("sha256"))):
-            raise CorruptCheckpoint(f"{self.checkpoints}: a segment of the replay has no SHA-256")
-        path = self.segments / mark["sha256"]
-        return unpacked(path, read_stamped(path, mark))
+        path = self._segment(mark)
+        return unpacked(path, read_stamped(path, {k: mark.get(k) for k in ("bytes", "sha256")}))
+
+    def _segment(self, mark: Any) -> Path:
+        digest = mark.get("sha256") if isinstance(mark, dict) else None
+        if not re.fullmatch("[0-9a-f]{64}", str(digest)) or mark.get("copy") not in (0, 1):
+            raise CorruptCheckpoint(f"{self.checkpoints}: {mark!r} is no segment of the replay")
+        return self.segments / f"{digest}-{mark['copy']}"
 
     def latest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole with all that it names, or None at the start."""
@@ -268,7 +274,7 @@ class Run:
                     marks = read_manifest(folder)["facts"].get("segments", [])
                 except CorruptCheckpoint:
                     return  # what it names is not known, so nothing is removed
-                named |= {mark["sha256"] for mark in marks}
+                named |= {self._segment(mark).name for mark in marks}
             for segment in self.segments.glob("*"):
                 if segment.name not in named:
                     segment.unlink()
@@ -292,6 +298,11 @@ class Run:
             raise UsageError(
                 f"another process is running in {self.path}; wait for it or give another --run"
             ) from None
+
+
+def default_place(task: str, name: str, seed: int | str) -> Path:
+    """Where a run goes unless told otherwise."""
+    return Path("runs") / f"{task.replace(':', '-').replace('/', '-')}-{name}-seed{seed}"
 
 
 def differences(there: Facts, here: Facts) -> list[str]:

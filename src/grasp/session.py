@@ -21,14 +21,14 @@ from grasp.checkpoints import agent_arrays, restored_arrays
 from grasp.environments import make as make_task
 from grasp.environments import usual_discount
 from grasp.environments.boundary import Boundary
-from grasp.errors import UsageError
+from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
 from grasp.files import Facts, disk
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
-from grasp.runs import Run
+from grasp.runs import Run, default_place
 from grasp.training import Loop, Training, usual_schedule
 from grasp.watchdog import Watchdog
 
@@ -64,6 +64,8 @@ def train(
         else agent
     )
     schedule = dataclasses.replace(usual_schedule(options), **settings)
+    if schedule.deterministic:
+        _check_one_thread()
     training = Training(task=title, name=label, agent=made, schedule=schedule)
     where = Run(run or default_run(training))
     make = _maker(task, title, schedule.num_envs, made.discount)
@@ -161,6 +163,9 @@ def load(
     """
     where = Run.existing(run)
     settings = where.config()
+    missing = [name for name in ("agent", "task", "seed") if name not in settings]
+    if missing or not isinstance(settings["agent"], dict):
+        raise CorruptCheckpoint(f"{where.config_file} lacks {', '.join(missing) or 'an agent'}")
     checkpoint = where.latest_best() if which == "best" else where.latest()
     if checkpoint is None:
         raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
@@ -172,8 +177,7 @@ def load(
 
 
 def default_run(training: Training) -> Path:
-    task = training.task.replace(":", "-").replace("/", "-")
-    return Path("runs") / f"{task}-{training.name}-seed{training.schedule.seed}"
+    return default_place(training.task, training.name, training.schedule.seed)
 
 
 def config(training: Training) -> Facts:
@@ -198,6 +202,15 @@ def _title(task: World) -> str:
     if isinstance(task, gymnasium.Env):
         return task.spec.id if task.spec else type(task.unwrapped).__name__
     return getattr(task, "__name__", type(task).__name__)
+
+
+def _check_one_thread() -> None:
+    """One thread is asked for by the environment variable that JAX reads when it starts."""
+    if os.environ.get("PJRT_NPROC") != "1":
+        raise UsageError(
+            "deterministic training needs PJRT_NPROC=1 in the environment before JAX is imported; "
+            "`grasp train --deterministic` sets it"
+        )
 
 
 def _watchdog(loop: Loop, own_process: bool) -> Watchdog:

@@ -235,15 +235,14 @@ class Loop:
             )
 
     def _begin(self, lane: int) -> None:
-        """Start an episode; an environment whose reset raises an error is made anew, once."""
+        """Start an episode; an environment whose reset raises an error is made anew."""
         self.returns[lane] = 0
-        try:
-            first = self.worlds[lane].reset(self._next_seed())
-        except EnvironmentRaised as problem:
-            self._raised(problem)
-            self.worlds[lane] = self._make()
-            first = self.worlds[lane].reset(self._next_seed())
-        self.replay.begin(lane, *first)
+        while True:
+            try:
+                return self.replay.begin(lane, *self.worlds[lane].reset(self._next_seed()))
+            except EnvironmentRaised as problem:
+                self._raised(problem)
+                self.worlds[lane] = self._make()
 
     def _next_seed(self) -> int:
         self.counters.episodes += 1
