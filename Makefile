@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests install clean
+.PHONY: demo test check tests faults install clean
 
 install: $(VENV)/installed
 
@@ -27,6 +27,9 @@ check: install
 
 tests: install
 	$(BIN)/pytest
+
+faults: install  ## the long suite of faults (an hour or more); ONLY=kill for one part of it
+	$(BIN)/python tools/faults.py --only '$(ONLY)'
 
 clean:
 	rm -rf $(VENV) .cache

@@ -182,17 +182,7 @@ def read_only(place: Path) -> Row:
 def two_runs(place: Path, trials: int) -> list[Row]:
     """A second start in a directory that is in use, and one after its owner was killed."""
     path = place / "shared"
-    command = [
-        sys.executable,
-        "-m",
-        "grasp",
-        "train",
-        "GA-4",
-        "--task",
-        "collect",
-        "--run",
-        str(path),
-    ]
+    start = [sys.executable, "-m", "grasp", "train", "GA-4", "--task", "collect", "--run", path]
     refused = free = 0
     seconds = []
     for _ in range(trials):
@@ -206,9 +196,7 @@ def two_runs(place: Path, trials: int) -> list[Row]:
         holder = in_child(hold)
         os.read(ready, 1)
         began = time.monotonic()
-        second = subprocess.run(
-            [*start, "--run", path], capture_output=True, text=True, check=False
-        )
+        second = subprocess.run(start, capture_output=True, text=True, check=False)
         seconds.append(time.monotonic() - began)
         refused += second.returncode == 2 and "another process is running" in second.stderr
         os.kill(holder, signal.SIGKILL)
@@ -218,7 +206,8 @@ def two_runs(place: Path, trials: int) -> list[Row]:
         with contextlib.suppress(Exception):
             Run(path).refuse_if_locked()
             free += 1
-    note = f"median {sorted(seconds)[trials // 2]:.2f} s, slowest {max(seconds):.2f} s, Python's start included"
+    median = sorted(seconds)[trials // 2]
+    note = f"median {median:.2f} s, slowest {max(seconds):.2f} s, Python's start included"
     return [
         Row("two runs in one directory: the second refused", trials, refused, "all", note),
         Row(

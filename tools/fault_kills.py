@@ -41,15 +41,14 @@ def kill_and_resume(place: Path, task: str, trials: int, seed: int = 0) -> list[
             digest, rows = ending(path)
             held += digest == expected
             logs += rows == log
-    quarters = [
-        sum(q * last / 4 <= at < (q + 1) * last / 4 + (q == 3) for at in fell) for q in range(4)
-    ]
+    quarters = [0, 0, 0, 0]
+    for at in fell:
+        quarters[min(4 * at // max(last, 1), 3)] += 1
     after = sum(at > 0 for at in fell)
     note = f"{after} after a checkpoint; by quarters of the run {quarters}"
-    return [
-        Row(f"SIGKILL on {task}, then resume: the digest of the uninterrupted run", tried, held, "all", note),
-        Row(f"metrics.jsonl on {task} after kills equals the uninterrupted but for time", tried, logs, "all"),
-    ]  # fmt: skip
+    ends = f"SIGKILL on {task}, then resume: the digest of the uninterrupted run"
+    same = f"metrics.jsonl on {task} after kills equals the uninterrupted but for time"
+    return [Row(ends, tried, held, "all", note), Row(same, tried, logs, "all")]
 
 
 def signals(place: Path, task: str, trials: int, seed: int = 1) -> Row:

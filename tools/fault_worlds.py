@@ -63,7 +63,7 @@ class Line(gymnasium.Env):
 @contextlib.contextmanager
 def loop_on(place: Path, task: str, world: Any, agent: Grasp, **settings: Any) -> Iterator[Loop]:
     """A loop without its session."""
-    usual = {"num_envs": 1, "evaluation_episodes": 1}
+    usual: dict[str, Any] = {"num_envs": 1, "evaluation_episodes": 1}
     training = Training(task, "GA-2", agent, Schedule(**(usual | settings)))
     run = Run(place)
     run.claim(training.described())
@@ -128,8 +128,8 @@ def fuzzed_commands(trials: int, seed: int = 0) -> Row:
     from grasp.agents import description, rebuilt
 
     draw = random.Random(seed)
-    words = ["", "-1", "0", "nan", "inf", "1e999", "x", "--", "--steps", "\x00", "💥", "../..", "[]",
-             "None", "1.5", "99999999999999999999", "-", "--width=8=9", "True"]  # fmt: skip
+    words = ["", "-1", "0", "nan", "inf", "1e999", "x", "--", "--steps", "\x00", "💥", "../..",
+             "[]", "None", "1.5", "99999999999999999999", "-", "--width=8=9", "True"]  # fmt: skip
     flags = ["--steps", "--seed", "--num-envs", "--batch", "--window", "--width", "--discount",
              "--log-every", "--evaluate-every", "--model-learning-rate", "--replay-capacity",
              "--planner.depth", "--preset", "--widht", "--patience", "--greedy-share"]  # fmt: skip
@@ -230,8 +230,8 @@ def each_item_removed(place: Path, task: str = "collect", stop: int = 97) -> lis
                   int(None in green), "all")  # fmt: skip
     missed = [item for item in green if item]
     note = "; ".join(items) + (f"; not noticed: {missed}" if missed else "")
-    return [control, Row(f"each item of the saved state of {task} removed in turn: noticed", len(items),
-                         len(red) - (None in red), "all", note)]  # fmt: skip
+    removed = f"each item of the saved state of {task} removed in turn: noticed"
+    return [control, Row(removed, len(items), len(red) - (None in red), "all", note)]
 
 
 def _end(path: Path) -> Any:

@@ -26,9 +26,10 @@ from fault_rows import Row
 HEAD = """\
 # Faults
 
-What was done to runs on purpose, how often, and how often the promise held. `make faults` repeats all of it and writes
-this page and `faults.json`; `make faults ONLY=kill` repeats the suites whose name holds that word, and
-`.venv/bin/python tools/faults.py --quick` is a form of minutes. Seeds are fixed, the moments of kills are not.
+What was done to runs on purpose, how often, and how often the promise held. `make faults` repeats
+all of it and writes this page and `faults.json`; `make faults ONLY=kill` repeats the suites whose
+name holds that word, and `.venv/bin/python tools/faults.py --quick --to FOLDER` is a form of
+minutes. Seeds are fixed, the moments of kills are not. `docs/reliability.md` says what is promised.
 
 | promise | tried | held | seen |
 |---|---|---|---|

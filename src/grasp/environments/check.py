@@ -92,9 +92,9 @@ def _checked(walk: _Walk, twin: _Walk, third: Boundary, steps: int, problems: li
                 f"step {walk.taken} from seed {walk.seed} differs between two copies: "
                 "reset(seed) does not decide the episode"
             )
-    tiers = [
-        _put_back(third, *snapshot, [(walk.action(s), outcomes[s]) for s in range(step, steps)])
-        for step, snapshot in snapshots.items()
+    tiers: list[Tier] = [
+        _put_back(third, state, last, [(walk.action(s), outcomes[s]) for s in range(step, steps)])
+        for step, (state, last) in snapshots.items()
     ]
     return min(tiers, key=WEAKEST_FIRST.index)
 
