@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests install bench clean
+.PHONY: demo test check tests faults install bench clean
 
 install: $(VENV)/installed
 
@@ -35,6 +35,9 @@ bench: .venv-bench/installed  ## ratios against PyTorch, mctx, Stable-Baselines3
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable . --requirement bench/requirements.txt
 	touch $@
+
+faults: install  ## the long suite of faults (an hour or more); ONLY=kill for one part of it
+	$(BIN)/python tools/faults.py --only '$(ONLY)'
 
 clean:
 	rm -rf $(VENV) .venv-bench .cache

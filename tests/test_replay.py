@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grasp.errors import CorruptCheckpoint
 from grasp.replay import Replay
 
 
@@ -174,10 +175,20 @@ def test_lanes_do_not_mix():
     assert {0, 1} == set(lanes[:, 0])
 
 
-def test_restored_replay_gives_the_same_windows_and_goes_on_the_same():
-    one = filled([4, 7, 3], capacity=12)
+@pytest.mark.parametrize("parts", [[[4, 7, 3]], [[4], [7], [3]], [[2], [], [9, 9], [1]]])
+def test_segments_put_back_in_order_give_the_same_windows_and_go_on_the_same(parts):
+    one = Replay(capacity=12, lanes=1, observation_size=1, goal_size=1, action_size=1)
+    segments, since = [], np.zeros(1, np.int64)
+    for lengths in parts:
+        fill(one, lengths)
+        segments.append({name: a.copy() for name, a in one.rows_since(since).items()})
+        since = np.maximum(one.begun - 1, 0)
     other = Replay(capacity=12, lanes=1, observation_size=1, goal_size=1, action_size=1)
-    other.restore({name: array.copy() for name, array in one.state().items()})
+    for segment in segments:
+        other.put_rows(segment)
+    other.stand_at(one.begun)
+    for name, array in one.state().items():
+        np.testing.assert_array_equal(array, other.state()[name], err_msg=name)
     fill(one, [2, 2])
     fill(other, [2, 2])
     for left, right in zip(
@@ -198,3 +209,15 @@ def test_sampling_before_any_decision_is_refused():
 def test_a_replay_too_small_for_its_lanes_is_refused():
     with pytest.raises(ValueError, match="capacity 8"):
         Replay(capacity=8, lanes=4, observation_size=1, goal_size=0, action_size=1)
+
+
+def test_rows_of_another_shape_or_type_are_refused():
+    replay = filled([4, 7, 3], capacity=12)
+    rows = replay.rows_since(np.zeros(1, np.int64))
+    other = Replay(capacity=12, lanes=1, observation_size=2, goal_size=1, action_size=1)
+    with pytest.raises(CorruptCheckpoint, match="observations"):
+        other.put_rows(rows)
+    with pytest.raises(CorruptCheckpoint, match="rewards"):
+        replay.put_rows(rows | {"rewards": rows["rewards"].astype(np.float64)})
+    with pytest.raises(CorruptCheckpoint, match="1 environments"):
+        replay.stand_at(np.zeros(2, np.int64))

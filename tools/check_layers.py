@@ -9,6 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
     {"errors", "networks", "figures"},
+    {"files", "watchdog"},
     {"runs"},
     {"model", "normaliser", "randomness"},
     {"affordances"},
@@ -17,9 +18,9 @@ LAYERS: list[set[str]] = [
     {"losses", "options"},
     {"agents"},
     {"environments"},
-    {"evaluation", "log", "results"},
+    {"evaluation", "log", "results", "checkpoints"},
     {"training", "progress", "pretraining"},
-    {"session"},
+    {"session", "checking"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

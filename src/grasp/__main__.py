@@ -1,4 +1,4 @@
-"""The command: grasp train, evaluate, look, pretrain, export, figure.
+"""The command: grasp train, evaluate, look, pretrain, export, figure, check, check-env.
 
 What can be refused without JAX is refused before it is imported; every refusal is one sentence and
 an exit code (`errors.py`).
@@ -16,7 +16,7 @@ import tyro
 
 from grasp.agents import AGENTS, Preset, agent_named, check_agent
 from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options
-from grasp.errors import GraspError, UsageError
+from grasp.errors import GraspError, UsageError, all_at_once
 
 USAGE = f"""\
 usage: grasp COMMAND ...
@@ -27,6 +27,8 @@ usage: grasp COMMAND ...
   grasp pretrain TASK               train the option policies of a task from scratch
   grasp export RUN ...              write finished runs as result files under results/
   grasp figure FOLDER               draw the learning curves of results/<suite>
+  grasp check RUN                   verify every file of a run directory
+  grasp check-env TASK              find faults of an environment; can its runs be resumed exactly?
 
 agents: {" ".join(AGENTS)}, and any other K (GA-6)
 tasks:  {" ".join(TASKS)}
@@ -45,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         "pretrain": pretrain,
         "export": export,
         "figure": figure,
+        "check": check,
+        "check-env": check_env,
     }
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
@@ -61,6 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
     except GraspError as problem:
         print(f"grasp: {problem}", file=sys.stderr)
         return problem.exit_code
+    except KeyboardInterrupt:  # before or after training, which saves when it is asked to stop
+        print("grasp: stopped by SIGINT", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # the reader, as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -68,8 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def train(arguments: list[str]) -> int:
     name = _agent_first(arguments)
-    _check_early(arguments)
-    _prepare_jax()
+    _check_early(name, arguments)
+    _prepare_jax("--deterministic" in arguments)
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
     task = _flag(arguments, "--task") or ""
     options = has_options(task)
@@ -104,6 +111,7 @@ def train(arguments: list[str]) -> int:
                 label=name,
                 wandb=flags.wandb,
                 show=line.show,
+                own_process=True,
                 **dataclasses.asdict(flags.schedule),
             )
         except Interrupted as interrupted:
@@ -316,8 +324,21 @@ def figure(arguments: list[str]) -> int:
     return 0
 
 
+def check(arguments: list[str]) -> int:
+    from grasp.checking import check as run_check
+
+    return run_check(arguments)
+
+
+def check_env(arguments: list[str]) -> int:
+    from grasp.checking import check_env as run_check
+
+    return run_check(arguments)
+
+
 def _parse(kind: Any, program: str, arguments: list[str]) -> Any:
-    return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
+    with all_at_once():
+        return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
 
 
 def _agent_first(arguments: list[str]) -> str:
@@ -329,10 +350,15 @@ def _agent_first(arguments: list[str]) -> str:
     return arguments[0]
 
 
-def _check_early(arguments: list[str]) -> None:
+def _check_early(name: str, arguments: list[str]) -> None:
     task = _flag(arguments, "--task")
-    if task is not None:
-        check_task(task)
+    if task is None:
+        return
+    check_task(task)
+    from grasp.runs import Run, default_place
+
+    seed = _flag(arguments, "--seed") or "0"
+    Run(_flag(arguments, "--run") or default_place(task, name, seed)).refuse_if_locked()
 
 
 def _flag(arguments: list[str], name: str) -> str | None:
@@ -345,8 +371,12 @@ def _flag(arguments: list[str], name: str) -> str | None:
     return None
 
 
-def _prepare_jax() -> None:
-    """A compilation cache that outlives the process: the second start compiles nothing."""
+def _prepare_jax(deterministic: bool = False) -> None:
+    """A compilation cache that outlives the process: the second start compiles nothing. One thread
+    where the bits must not depend on the number of cores; JAX reads that when it is imported.
+    """
+    if deterministic:
+        os.environ["PJRT_NPROC"] = "1"
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grasp" / "jax"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")

@@ -12,7 +12,7 @@ import numpy as np
 from grasp.agents.agent import Decision
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
-from grasp.errors import UsageError
+from grasp.errors import EnvironmentRaised, UsageError
 from grasp.figures import Outlook
 from grasp.randomness import Stream, generator
 
@@ -28,21 +28,28 @@ class Episode(NamedTuple):
     heads: list[int]  # the affordance chosen at each decision
 
 
+class Stopped(Exception):
+    """Episodes were given up because a signal asks to leave."""
+
+
 def play(
     agent: CompiledAgent,
     worlds: Sequence[Boundary],
     seeds: Sequence[int],
     progress: Callable[[Episode], None] = lambda episode: None,
     heads: Heads = "greedy",
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[Episode]:
     """One episode per seed, in their order and without noise; as many at once as there are
-    worlds.
+    worlds. An error that the environment raises ends its episode.
     """
     waiting = list(enumerate(seeds))[::-1]
     finished: dict[int, Episode] = {}
     lanes = [_Lane(world, agent.sizes.observation, agent.sizes.goal) for world in worlds]
     step = 0
     while len(finished) < len(seeds):
+        if stopped():
+            raise Stopped
         for lane in lanes:
             if lane.episode is None and waiting:
                 lane.start(*waiting.pop())
@@ -179,11 +186,14 @@ class _Lane:
         self.success: bool | None = None
 
     def advance(self, action: np.ndarray, head: int) -> bool:
-        outcome = self.world.step(action)
+        self.heads.append(head)
+        try:
+            outcome = self.world.step(action)
+        except EnvironmentRaised:
+            return True
         self.observation, self.goal = outcome.observation, outcome.goal
         self.returned += outcome.reward
         self.steps += outcome.duration
-        self.heads.append(head)
         self.success = outcome.success
         return outcome.ended
 

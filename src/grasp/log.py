@@ -3,13 +3,15 @@ progress line.
 """
 
 import importlib.util
+import time
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from grasp.errors import UsageError
-from grasp.runs import Facts, Run
+from grasp.files import Facts, disk
+from grasp.runs import Run
 
 
 @runtime_checkable
@@ -30,10 +32,8 @@ class Log:
         wandb: bool = False,
         show: Callable[[Facts], None] = lambda row: None,
     ):
-        from tensorboardX import SummaryWriter
-
         self.run = run
-        self._events = SummaryWriter(str(run.path), flush_secs=10)
+        self._events = Events(run)
         self._wandb = _start_wandb(run) if wandb else None
         self._show = show
 
@@ -48,19 +48,53 @@ class Log:
             ),
         } | row
         self.run.append(row)
-        for name, value in _scalars(row).items():
-            self._events.add_scalar(name, value, progress.environment_steps)
+        self._events.add(_scalars(row), progress.environment_steps)
         if self._wandb is not None:
             self._wandb.log(_scalars(row), step=progress.environment_steps)
         self._show(row)
 
-    def resumed(self, progress: Progress) -> None:
-        self._show({"resumed": True, "environment_steps": progress.environment_steps})
+    def resumed(self, progress: Progress, notes: list[str]) -> None:
+        """Say that a run goes on, and what was not as it should be."""
+        self._events.forget_after(progress.environment_steps)
+        self._show(
+            {"resumed": True, "environment_steps": progress.environment_steps, "notes": notes}
+        )
 
     def close(self) -> None:
         self._events.close()
         if self._wandb is not None:
             self._wandb.finish()
+
+
+class Events:
+    """TensorBoard's file, written row by row in this thread, so that a full disk is noticed."""
+
+    def __init__(self, run: Run):
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto import event_pb2
+
+        messages: Any = event_pb2  # generated, without types
+        self._event, self._path = messages.Event, run.path
+        with disk(self._path):
+            self._writer = EventsWriter(str(run.path / "events"))
+
+    def add(self, scalars: dict[str, float], step: int) -> None:
+        values = [{"tag": tag, "simple_value": value} for tag, value in scalars.items()]
+        self._write(step=step, summary={"value": values})
+
+    def forget_after(self, step: int) -> None:
+        """What a killed process logged after the checkpoint no longer counts."""
+        self._write(step=step, file_version="brain.Event:2")
+        self._write(step=step + 1, session_log={"status": "START"})
+
+    def close(self) -> None:
+        with disk(self._path):
+            self._writer.close()
+
+    def _write(self, **fields: Any) -> None:
+        with disk(self._path):
+            self._writer.write_event(self._event(wall_time=time.time(), **fields))
+            self._writer.flush()
 
 
 def _scalars(row: Facts) -> dict[str, float]:

@@ -17,7 +17,9 @@ import gymnasium
 import numpy as np
 
 from grasp.errors import CorruptCheckpoint, UsageError
-from grasp.runs import read_arrays, write_arrays
+from grasp.files import read_arrays, write_arrays
+
+_SEEN = "last observation/"  # in the state of an environment whose actions are options
 
 
 @runtime_checkable
@@ -62,14 +64,21 @@ class OptionEnvironment(gymnasium.Wrapper):
         return self._observation, info
 
     def get_state(self) -> dict[str, Any]:
-        """An option is never interrupted, so the primitive environment's state is all; nothing
-        where it has none to give.
+        """The primitive environment's state and the observation that the next option starts from:
+        an option is never interrupted. Nothing where the environment has no state to give, or where
+        a wrapper keeps some of it to itself.
         """
-        get = getattr(self.env.unwrapped, "get_state", None)
-        return get() if get else {}
+        get = getattr(self.env, "get_state", None)
+        if get is None:
+            return {}
+        seen = self._observation if isinstance(self._observation, dict) else {"": self._observation}
+        return get() | {f"{_SEEN}{key}": np.array(part) for key, part in seen.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._observation = self.env.unwrapped.set_state(state)  # type: ignore[attr-defined]  # same
+        inner = {name: value for name, value in state.items() if not name.startswith(_SEEN)}
+        self.env.set_state(inner)  # type: ignore[attr-defined]  # has get_state
+        seen = {k.removeprefix(_SEEN): np.array(v) for k, v in state.items() if k.startswith(_SEEN)}
+        self._observation = seen.get("", seen)
 
     def step(self, action: np.ndarray):
         option = np.clip(action, self.options.space.low, self.options.space.high)

@@ -18,13 +18,14 @@ import gymnasium
 import numpy as np
 
 from grasp.agents.agent import Sizes
-from grasp.agents.compiled import CompiledAgent, named_arrays, restored_arrays
+from grasp.agents.compiled import CompiledAgent
 from grasp.agents.td3 import TD3
+from grasp.checkpoints import named_arrays, restored_arrays
 from grasp.errors import UsageError
+from grasp.files import read_arrays, write_arrays
 from grasp.options import Reaching, ReachingOptions, Shaped
 from grasp.randomness import Stream, episode_seed, generator
 from grasp.replay import Window
-from grasp.runs import read_arrays, write_arrays
 
 HINDSIGHT = 0.8  # share of sampled decisions that get another option
 GOALS = 1_000  # random options that the report is over

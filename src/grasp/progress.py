@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from grasp.evaluation import Episode
-from grasp.runs import Facts
+from grasp.files import Facts
 
 PLAIN_SECONDS = 30.0  # between plain lines, where there is no terminal
 
@@ -47,6 +47,8 @@ class ProgressLine:
             self._began = (now, steps)
         if "resumed" in row:
             self._print(f"continuing at step {steps:,}")
+            for note in row.get("notes", []):
+                self._print(f"grasp: {note}")
             return
         if "eval/return" in row:
             score = f"{row['eval/return']:.1f}"

@@ -11,6 +11,10 @@ cursor is always such a row, so the newest and the oldest data in the ring never
 A window that runs past its episode's end is padded (choice 10): reward 0, duration 0, the final
 observation repeated. After termination the padding is the truth about an absorbing state and counts
 (`valid`); after truncation it does not.
+
+A row changes only while it is under the cursor, so a checkpoint writes the rows since the last one
+(`rows_since`), and putting those segments back in order gives the ring (`put_rows`). Segments know
+their place by the number of rows that a lane had begun before them, over the whole run.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from grasp.errors import UsageError
+from grasp.errors import CorruptCheckpoint, UsageError
 
 
 class Window(NamedTuple):
@@ -57,6 +61,7 @@ class Replay:
         self.durations = np.zeros(shape, np.float32)
         self.terminated = np.zeros(shape, bool)
         self.end = np.ones(shape, bool)
+        self.begun = np.zeros(lanes, np.int64)  # rows of each lane over the whole run
         self.cursors = np.zeros(lanes, np.int64)  # the row of each lane's current observation
         self.filled = np.zeros(lanes, np.int64)  # rows in use, the cursor's included
 
@@ -69,7 +74,7 @@ class Replay:
         if self.filled[lane]:
             self._advance(lane)
         else:
-            self.filled[lane] = 1
+            self.begun[lane] = self.filled[lane] = 1
         self._observe(lane, observation, goal)
 
     def add(
@@ -134,20 +139,50 @@ class Replay:
         return self.observations[lanes, self.cursors], self.goals[lanes, self.cursors]
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that a resumed run needs: the rows in use, and where the lanes stand."""
+        """All rows in use, and where the lanes stand."""
         used = int(self.filled.max(initial=0))
-        return {
-            name: array if array.ndim == 1 else array[:, :used]
-            for name, array in vars(self).items()
-            if isinstance(array, np.ndarray)
-        }
+        rings = {name: array[:, :used] for name, array in self._rings().items()}
+        return rings | {"begun": self.begun}
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        for name, array in vars(self).items():
-            if isinstance(array, np.ndarray) and array.ndim == 1:
-                array[:] = state[name]
-            elif isinstance(array, np.ndarray):
-                array[:, : state[name].shape[1]] = state[name]
+    def rows_since(self, since: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of each lane from its `since`-th of the run to the one under the cursor, or as
+        many of them as are still there.
+        """
+        first = np.maximum(since, self.begun - self.filled)
+        count = self.begun - first
+        at = ring_places(first, count, self.rows)
+        rows = {name: array[at] for name, array in self._rings().items()}
+        return rows | {"first": first, "count": count}
+
+    def put_rows(self, rows: dict[str, np.ndarray]) -> None:
+        """Put back what `rows_since` gave; segments are put back in the order they were made."""
+        first, count = rows["first"], rows["count"]
+        if not (first.shape == count.shape == self.begun.shape and (count >= 0).all()):
+            raise CorruptCheckpoint(f"the saved replay is not of {self.begun.size} environments")
+        at = ring_places(first, count, self.rows)
+        for name, array in self._rings().items():
+            expected = (int(count.sum()), *array.shape[2:])
+            if rows[name].shape != expected or rows[name].dtype != array.dtype:
+                raise CorruptCheckpoint(
+                    f"the saved replay has {name} {rows[name].shape} of {rows[name].dtype}; "
+                    f"this run needs {expected} of {array.dtype}"
+                )
+            array[at] = rows[name]
+
+    def stand_at(self, begun: np.ndarray) -> None:
+        """Put the cursors of all lanes where they were after `begun` rows."""
+        if begun.shape != self.begun.shape or (begun < 0).any():
+            raise CorruptCheckpoint(f"the saved replay is not of {self.begun.size} environments")
+        self.begun[:] = begun
+        self.cursors[:] = np.maximum(begun - 1, 0) % self.rows
+        self.filled[:] = np.minimum(begun, self.rows)
+
+    def _rings(self) -> dict[str, np.ndarray]:
+        return {
+            name: array
+            for name, array in vars(self).items()
+            if isinstance(array, np.ndarray) and array.ndim > 1
+        }
 
     def _starts(self, batch: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Uniform over decisions: draw rows, and draw again those that start none."""
@@ -181,6 +216,7 @@ class Replay:
         return lanes, starts
 
     def _advance(self, lane: int) -> None:
+        self.begun[lane] += 1
         self.cursors[lane] = (self.cursors[lane] + 1) % self.rows
         self.filled[lane] = min(self.filled[lane] + 1, self.rows)
 
@@ -189,3 +225,10 @@ class Replay:
         self.observations[lane, row] = observation
         self.goals[lane, row] = goal
         self.end[lane, row] = True
+
+
+def ring_places(first: np.ndarray, count: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lane and row in rings of `rows` rows of the `count` rows from the `first` of each lane."""
+    lanes = np.repeat(np.arange(count.size), count)
+    offsets = np.arange(lanes.size) - np.repeat(count.cumsum() - count, count)
+    return lanes, (np.repeat(first, count) + offsets) % rows

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from grasp.environments import suite_of
 from grasp.errors import UsageError
-from grasp.runs import Facts, Run
+from grasp.files import Facts
+from grasp.runs import Run
 
 HEADER = ("environment_steps", "decisions", "return", "success")
 

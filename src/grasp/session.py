@@ -2,10 +2,10 @@
 
 import copy
 import dataclasses
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,17 +16,20 @@ import numpy as np
 import grasp
 from grasp.agents import agent_named, rebuilt
 from grasp.agents.agent import Agent
-from grasp.agents.compiled import CompiledAgent, restored_arrays
+from grasp.agents.compiled import CompiledAgent
+from grasp.checkpoints import agent_arrays, restored_arrays
 from grasp.environments import make as make_task
 from grasp.environments.boundary import Boundary
-from grasp.errors import UsageError
+from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
+from grasp.files import Facts, disk
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
-from grasp.runs import Facts, Run, read_arrays
+from grasp.runs import Run, default_place
 from grasp.training import Loop, Training, usual_schedule
+from grasp.watchdog import Watchdog
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
 
@@ -39,13 +42,15 @@ def train(
     label: str | None = None,
     wandb: bool = False,
     show: Callable[[Facts], None] = lambda row: None,
+    own_process: bool = False,
     **settings: Any,
 ) -> "LoadedAgent":
     """Train an agent, or continue its run, and return it.
 
     `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for
     several at once). `label` names the agent in paths and pictures. `settings` are the fields of
-    `Schedule`: steps, seed, num_envs, evaluate_every, ...
+    `Schedule`: steps, seed, num_envs, evaluate_every, ... `own_process` lets a hanging environment,
+    or a signal that waits too long, end the process.
     """
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
@@ -54,6 +59,8 @@ def train(
     trial.close()
     made = agent_named(agent, options=options, task=title) if isinstance(agent, str) else agent
     schedule = dataclasses.replace(usual_schedule(options), **settings)
+    if schedule.deterministic:
+        _check_one_thread()
     training = Training(task=title, name=label, agent=made, schedule=schedule)
     where = Run(run or default_run(training))
     make = _maker(task, title, schedule.num_envs, made.discount)
@@ -64,15 +71,15 @@ def train(
         log = Log(where, wandb=wandb, show=show)
         try:
             loop = Loop(training, where, make, log)
-            with _signals(loop):
+            with _watchdog(loop, own_process).watching():
                 loop.train()
         finally:
             log.close()
     rows = where.evaluations()
     if rows:
-        draw_curve(
-            rows, where.curve, f"{training.name} on {training.task}, seed {training.schedule.seed}"
-        )
+        title = f"{training.name} on {training.task}, seed {training.schedule.seed}"
+        with disk(where.curve):
+            draw_curve(rows, where.curve, title)
     if loop.stop is not None:
         raise Interrupted(loop.stop, where)
     return LoadedAgent(loop.agent, make, where)
@@ -151,27 +158,21 @@ def load(
     """
     where = Run.existing(run)
     settings = where.config()
-    if which == "best":
-        arrays, _ = read_arrays(where.best)
-    else:
-        checkpoint = where.latest()
-        if checkpoint is None:
-            raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
-        arrays = {
-            name.removeprefix("agent/"): value
-            for name, value in checkpoint[0].items()
-            if name.startswith("agent/")
-        }
+    missing = [name for name in ("agent", "task", "seed") if name not in settings]
+    if missing or not isinstance(settings["agent"], dict):
+        raise CorruptCheckpoint(f"{where.config_file} lacks {', '.join(missing) or 'an agent'}")
+    checkpoint = where.latest_best() if which == "best" else where.latest()
+    if checkpoint is None:
+        raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
     made, title = rebuilt(settings["agent"], planners), settings["task"]
     make = _maker(environment or title, title, 1, made.discount)
     agent = CompiledAgent(made, make().sizes, settings["seed"])
-    agent.arrays = restored_arrays(agent.arrays, arrays)
+    agent.arrays = restored_arrays(agent.arrays, agent_arrays(checkpoint))
     return LoadedAgent(agent, make, where)
 
 
 def default_run(training: Training) -> Path:
-    task = training.task.replace(":", "-").replace("/", "-")
-    return Path("runs") / f"{task}-{training.name}-seed{training.schedule.seed}"
+    return default_place(training.task, training.name, training.schedule.seed)
 
 
 def config(training: Training) -> Facts:
@@ -198,21 +199,24 @@ def _title(task: World) -> str:
     return getattr(task, "__name__", type(task).__name__)
 
 
-@contextmanager
-def _signals(loop: Loop) -> Iterator[None]:
-    """SIGINT and SIGTERM ask the loop to save and stop; outside the main thread signals stay as
-    they are.
-    """
+def _check_one_thread() -> None:
+    """One thread is asked for by the environment variable that JAX reads when it starts."""
+    if os.environ.get("PJRT_NPROC") != "1":
+        raise UsageError(
+            "deterministic training needs PJRT_NPROC=1 in the environment before JAX is imported; "
+            "`grasp train --deterministic` sets it"
+        )
 
-    def ask(number: int, frame: Any) -> None:
-        loop.stop = signal.Signals(number)
 
-    try:
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread
-        before = {}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _watchdog(loop: Loop, own_process: bool) -> Watchdog:
+    """SIGINT and SIGTERM ask the loop to save and stop, and no environment may hang."""
+
+    def stop(number: signal.Signals) -> None:
+        loop.stop = loop.stop or number
+
+    return Watchdog(
+        worlds=lambda: [*loop.worlds, *loop.evaluation_worlds],
+        patience=loop.training.schedule.patience,
+        stop=stop,
+        leave=os._exit if own_process else None,
+    )

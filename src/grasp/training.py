@@ -2,8 +2,9 @@
 
 One turn takes a decision in each environment and then makes the updates that are due. All that a
 turn depends on is in the loop's counters, the agent's arrays, the replay and the environments, and
-all of that is in a checkpoint; random numbers are a function of (seed, stream, counter).
-Evaluating, logging and saving change none of it.
+all of that is in a checkpoint (`checkpoints.py`); random numbers are a function of (seed, stream,
+counter). Evaluating, logging and saving change none of it. What is due, a row of the log or an
+evaluation, follows from the counters, so a run that ends before it is done does it when it goes on.
 """
 
 import dataclasses
@@ -17,16 +18,27 @@ import numpy as np
 
 from grasp.agents import description
 from grasp.agents.agent import Agent
-from grasp.agents.compiled import CompiledAgent, named_arrays, restored_arrays
-from grasp.environments.boundary import Boundary
-from grasp.errors import Diverged, check_range
-from grasp.evaluation import play
+from grasp.agents.compiled import CompiledAgent
+from grasp.checkpoints import (
+    SavedReplay,
+    check_resumable,
+    machine,
+    named_arrays,
+    put_back,
+    restored_arrays,
+    world_arrays,
+)
+from grasp.environments.boundary import Boundary, Outcome
+from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, check_range
+from grasp.evaluation import Stopped, play
+from grasp.files import Facts, stamp
 from grasp.log import Log
 from grasp.randomness import Stream, episode_seed, generator
 from grasp.replay import Replay
-from grasp.runs import Arrays, Facts, Run, write_arrays
+from grasp.runs import Run
 
-SAVE_SECONDS = 60.0  # the most work that a killed process loses
+MOST_RAISED = 20  # errors of the environments without a step between them
+MOST_REFUSED = 5  # updates in a row that were not finite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +51,15 @@ class Schedule:
     evaluate_every: int = 10_000  # environment steps between evaluations
     evaluation_episodes: int = 10  # greedy, from fresh starts
     log_every: int = 1_000  # environment steps between rows of the log
+    save_seconds: float = 45.0  # between checkpoints: the most work that a killed process loses
+    patience: float = 120.0  # seconds that an environment may take for a step before it is stopped
+    deterministic: bool = False  # one thread: the same bits on any number of cores, but slower
 
     def __post_init__(self) -> None:
-        counts = [field.name for field in dataclasses.fields(self) if field.name != "seed"]
+        counts = ["steps", "num_envs", "evaluate_every", "evaluation_episodes", "log_every"]
         check_range(self, counts, 1, math.inf, "at least 1")
-        check_range(self, ["seed"], 0, math.inf, "at least 0")
+        check_range(self, ["seed", "save_seconds"], 0, 2**63 - 1, "at least 0")
+        check_range(self, ["patience"], 1e-3, math.inf, "above 0")
 
 
 def usual_schedule(options: bool) -> Schedule:
@@ -82,6 +98,13 @@ class Counters:
     updates: int = 0
     episodes: int = 0
     evaluations: int = 0
+    logged: int = 0  # environment steps at the last row of the log
+    evaluated: int = 0  # environment steps at the last evaluation
+    faults: int = 0  # episodes that ended because the environment raised an error
+    raised: int = 0  # errors since the last step that an environment took
+    refused: int = 0  # calls of the update that were not finite
+    refused_in_a_row: int = 0
+    inexact: int = 0  # environments that could not be put back when the run was continued
     seconds: float = 0.0  # spent in all starts of the run
     best: float | None = None  # evaluation return
 
@@ -109,6 +132,9 @@ class Loop:
         self.metrics: dict[str, Any] = {}  # of the last update
         self.episodes: list[tuple[float, bool | None]] = []  # return, success since the last log
         self.stop: signal.Signals | None = None  # set by a signal handler
+        self._make = make
+        self._saved_replay = SavedReplay(run, self.replay)
+        self._saved: tuple[int, int] | None = None  # step of the last checkpoint
 
     def train(self) -> None:
         """From the last checkpoint, or the start, to the last step, or a signal."""
@@ -117,44 +143,59 @@ class Loop:
                 self._begin(lane)
         started, spent = time.monotonic(), self.counters.seconds
         saved = started
-        while not self._finished() and self.stop is None:
-            before = self.counters.environment_steps
+        while True:
+            self.counters.seconds = spent + time.monotonic() - started
+            if self._look():
+                saved = time.monotonic()
+            if self._finished() or self.stop is not None:
+                break
+            if time.monotonic() - saved > self.training.schedule.save_seconds:
+                self._save()
+                saved = time.monotonic()
             self._decide()
             self._learn()
-            now = time.monotonic()
-            self.counters.seconds = spent + now - started
-            if self._crossed(before, self.training.schedule.log_every):
-                self._log()
-            if self._crossed(before, self.training.schedule.evaluate_every) or self._finished():
-                self._evaluate()
-                self._save()
-                saved = time.monotonic()
-            elif now - saved > SAVE_SECONDS:
-                self._save()
-                saved = time.monotonic()
-        if self.stop is not None:
-            self._save()
+        self._save()
 
     def _decide(self) -> None:
-        """One decision in each environment, stored."""
+        """One decision in each environment, stored. An environment that raises an error has ended
+        its episode: nothing of that decision is stored.
+        """
         actions = self._actions()
         for lane, world in enumerate(self.worlds):
-            outcome = world.step(actions[lane])
-            self.replay.add(
-                lane,
-                action=actions[lane],
-                reward=outcome.reward,
-                duration=outcome.duration,
-                terminated=outcome.terminated,
-                observation=outcome.observation,
-                goal=outcome.goal,
-            )
-            self.counters.decisions += 1
-            self.counters.environment_steps += outcome.duration
-            self.returns[lane] += outcome.reward
+            try:
+                outcome = world.step(actions[lane])
+            except EnvironmentRaised as problem:
+                self._raised(problem)
+                self._begin(lane)
+                continue
+            self._store(lane, actions[lane], outcome)
             if outcome.ended:
                 self.episodes.append((float(self.returns[lane]), outcome.success))
                 self._begin(lane)
+
+    def _store(self, lane: int, action: np.ndarray, outcome: Outcome) -> None:
+        self.replay.add(
+            lane,
+            action=action,
+            reward=outcome.reward,
+            duration=outcome.duration,
+            terminated=outcome.terminated,
+            observation=outcome.observation,
+            goal=outcome.goal,
+        )
+        self.counters.raised = 0
+        self.counters.decisions += 1
+        self.counters.environment_steps += outcome.duration
+        self.returns[lane] += outcome.reward
+
+    def _raised(self, problem: EnvironmentRaised) -> None:
+        self.counters.faults += 1
+        self.counters.raised += 1
+        if self.counters.raised >= MOST_RAISED:
+            raise EnvironmentFault(
+                f"{problem}; that was error {MOST_RAISED} without a step between them: "
+                f"`grasp check-env` says more, and the last checkpoint of {self.run.path} is good"
+            ) from problem
 
     def _actions(self) -> np.ndarray:
         """[lanes, action]: uniformly random during warm-up, then the agent's."""
@@ -176,14 +217,36 @@ class Loop:
             windows = self.replay.sample(
                 calls * agent.batch, agent.window, random, agent.rewarded_share
             )
-            self.metrics = self.agent.update(windows.split(calls), counters.updates)
+            metrics = self.agent.update(windows.split(calls), counters.updates)
             counters.updates += calls
+            if metrics is None:
+                self._refused()
+            else:
+                self.metrics, counters.refused_in_a_row = metrics, 0
+
+    def _refused(self) -> None:
+        self.counters.refused += 1
+        self.counters.refused_in_a_row += 1
+        if self.counters.refused_in_a_row >= MOST_REFUSED:
+            raise Diverged(
+                f"{MOST_REFUSED} updates in a row were not finite and were refused, the last after "
+                f"{self.counters.updates} updates; the last checkpoint of {self.run.path} is good: "
+                "lower --model-learning-rate or check the scale of the rewards"
+            )
 
     def _begin(self, lane: int) -> None:
-        seed = episode_seed(self.training.schedule.seed, Stream.EPISODE, self.counters.episodes)
-        self.counters.episodes += 1
+        """Start an episode; an environment whose reset raises an error is made anew."""
         self.returns[lane] = 0
-        self.replay.begin(lane, *self.worlds[lane].reset(seed))
+        while True:
+            try:
+                return self.replay.begin(lane, *self.worlds[lane].reset(self._next_seed()))
+            except EnvironmentRaised as problem:
+                self._raised(problem)
+                self.worlds[lane] = self._make()
+
+    def _next_seed(self) -> int:
+        self.counters.episodes += 1
+        return episode_seed(self.training.schedule.seed, Stream.EPISODE, self.counters.episodes - 1)
 
     def _crossed(self, before: int, every: int) -> bool:
         return before // every < self.counters.environment_steps // every
@@ -191,21 +254,35 @@ class Loop:
     def _finished(self) -> bool:
         return self.counters.environment_steps >= self.training.schedule.steps
 
-    def _log(self) -> None:
-        metrics = {name: np.asarray(value).tolist() for name, value in self.metrics.items()}
-        for name, value in metrics.items():
-            if not np.isfinite(value).all():
-                raise Diverged(
-                    f"{name} is {value} after {self.counters.updates} updates; "
-                    f"the last checkpoint of {self.run.path} is good: "
-                    "lower --model-learning-rate or check the scale of the rewards"
-                )
-        row = metrics | {"rollout/episodes": self.counters.episodes}
-        row |= outcomes("rollout", self.episodes)
-        self.episodes = []
-        self.log.add(self.counters, row)
+    def _look(self) -> bool:
+        """Log and evaluate where that is due, as one row; whether a checkpoint was written."""
+        schedule, counters = self.training.schedule, self.counters
+        logs = self._crossed(counters.logged, schedule.log_every)
+        ends = self._finished() and counters.evaluated < counters.environment_steps
+        evaluates = ends or self._crossed(counters.evaluated, schedule.evaluate_every)
+        row = self._rollout() if logs else {}
+        if evaluates:
+            self._save()  # a kill during the evaluation costs no training
+            try:
+                row |= self._evaluation()
+            except Stopped:
+                return True
+            counters.evaluations += 1
+            counters.evaluated = counters.environment_steps
+        if logs:
+            counters.logged = counters.environment_steps
+            self.episodes = []
+        if row:
+            self.log.add(counters, row)
+        return evaluates
 
-    def _evaluate(self) -> None:
+    def _rollout(self) -> Facts:
+        """Training since the last row."""
+        row = {name: np.asarray(value).tolist() for name, value in self.metrics.items()}
+        row |= {"rollout/episodes": self.counters.episodes, "rollout/faults": self.counters.faults}
+        return row | outcomes("rollout", self.episodes)
+
+    def _evaluation(self) -> Facts:
         """Greedy episodes from fresh starts; the best agent so far is kept beside the last."""
         count, counters = self.training.schedule.evaluation_episodes, self.counters
         first = counters.evaluations * count
@@ -213,45 +290,67 @@ class Loop:
             episode_seed(self.training.schedule.seed, Stream.EVALUATE, first + index)
             for index in range(count)
         ]
-        episodes = play(self.agent, self.evaluation_worlds, seeds)
-        counters.evaluations += 1
+        episodes = play(
+            self.agent, self.evaluation_worlds, seeds, stopped=lambda: self.stop is not None
+        )
         row = outcomes("eval", [(episode.returned, episode.success) for episode in episodes])
         row["eval/returns"] = [episode.returned for episode in episodes]
         row["eval/heads"] = head_use([episode.heads for episode in episodes])
         returned = row["eval/return"]
-        self.log.add(counters, row)
         if counters.best is None or returned > counters.best:
             counters.best = returned
             facts = {"environment_steps": counters.environment_steps, "return": returned}
-            write_arrays(self.run.best, named_arrays(self.agent.arrays), facts)
+            self.run.save_best(self._step(), named_arrays(self.agent.arrays), facts)
+        return row
+
+    def _step(self) -> tuple[int, int]:
+        return self.counters.decisions, self.counters.evaluations
 
     def _save(self) -> None:
-        arrays = {f"agent/{name}": value for name, value in named_arrays(self.agent.arrays).items()}
-        arrays |= {f"replay/{name}": value for name, value in self.replay.state().items()}
-        for lane, world in enumerate(self.worlds):
-            for name, value in world.state().items():
-                arrays[f"world/{lane}/{name}"] = np.asarray(value)
-        arrays["returns"] = self.returns
-        self.run.save(self.counters.decisions, arrays, dataclasses.asdict(self.counters))
+        if self._saved == self._step():
+            return
+        facts = {
+            "counters": dataclasses.asdict(self.counters),
+            "episodes": self.episodes,
+            "last_metrics": {k: np.asarray(v).tolist() for k, v in self.metrics.items()},
+            "segments": self._saved_replay.save(),
+            "rows": self.replay.rows,
+            "machine": machine(),
+        }
+        loop = world_arrays(self.worlds)
+        loop |= {"returns": self.returns, "begun": self.replay.begun}
+        parts = {"agent": named_arrays(self.agent.arrays), "loop": loop}
+        self.run.save(self._step(), parts, facts)
+        self._saved = self._step()
 
     def _resume(self) -> bool:
-        """Continue from the newest checkpoint, if there is one."""
+        """Continue from the newest whole checkpoint, if there is one."""
         checkpoint = self.run.latest()
+        self.run.set_aside_after(None if checkpoint is None else checkpoint.folder)
         if checkpoint is None:
+            self.run.cut_metrics({"metrics": stamp(b"")}, 0)
             return False
-        arrays, facts = checkpoint
-        self.counters = Counters(**facts)
-        self.run.forget_after(self.counters.decisions)
-        self.agent.arrays = restored_arrays(self.agent.arrays, _under(arrays, "agent/"))
-        self.replay.restore(_under(arrays, "replay/"))
-        self.returns = arrays["returns"].copy()
-        for lane, world in enumerate(self.worlds):
-            state = _under(arrays, f"world/{lane}/")
-            if state:
-                world.restore(state)
-            else:  # the environment cannot be put back: a new episode, not joined to the old one
-                self._begin(lane)
-        self.log.resumed(self.counters)
+        check_resumable(checkpoint)
+        facts, loop = checkpoint.facts, checkpoint.parts["loop"]
+        self.counters = Counters(**facts["counters"])
+        self.episodes = [(returned, success) for returned, success in facts["episodes"]]
+        self.metrics = facts["last_metrics"]
+        self.agent.arrays = restored_arrays(self.agent.arrays, checkpoint.parts["agent"])
+        self._saved_replay.restore(facts["segments"], loop["begun"])
+        self.returns = loop["returns"].copy()
+        self._saved = self._step()
+        notes = [f"{problem}; the checkpoint before it is used" for problem in checkpoint.problems]
+        notes += self.run.cut_metrics(facts, self.counters.decisions)
+        if facts["machine"] != machine():
+            notes.append(f"not exact: saved on {facts['machine']}, continued on {machine()}")
+        for lane in put_back(self.worlds, loop, self.replay):
+            self.counters.inexact += 1
+            self._saved = None
+            notes.append(
+                f"not exact: environment {lane} could not be put back, a new episode began"
+            )
+            self._begin(lane)
+        self.log.resumed(self.counters, notes)
         return True
 
 
@@ -270,7 +369,3 @@ def head_use(heads: Sequence[Sequence[int]]) -> dict[str, float]:
     """The share of decisions that each head took."""
     flat = np.concatenate([np.asarray(h) for h in heads])
     return {str(head): float(np.mean(flat == head)) for head in np.unique(flat)}
-
-
-def _under(arrays: Arrays, prefix: str) -> Arrays:
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -6,7 +6,7 @@ import pytest
 
 from grasp.environments import TASKS, check_task, make, suite_of
 from grasp.environments.boundary import Boundary
-from grasp.errors import EnvironmentFault, UsageError
+from grasp.errors import EnvironmentFault, EnvironmentRaised, UsageError
 from worlds import Counting, Probe
 
 
@@ -36,9 +36,18 @@ def test_a_goal_dictionary_is_split_and_a_box_has_no_goal():
 BAD = {
     "NaN observation": (np.array([np.nan]), 1.0),
     "infinite observation": (np.array([np.inf]), 1.0),
+    "too large for float32": (np.array([1e300]), 1.0),
     "NaN reward": (np.array([1.0]), np.nan),
     "infinite reward": (np.array([1.0]), -np.inf),
-    "another shape": (np.array([1.0, 2.0]), 1.0),
+    "two rewards": (np.array([1.0]), np.array([1.0, 2.0])),
+    "no reward": (np.array([1.0]), None),
+    "a reward of text": (np.array([1.0]), "1"),
+    "another size": (np.array([1.0, 2.0]), 1.0),
+    "another shape": (np.array([[1.0]]), 1.0),
+    "no observation": (None, 1.0),
+    "objects": (np.array([None]), 1.0),
+    "complex numbers": (np.array([1j]), 1.0),
+    "rows of unequal length": ([[1.0], [1.0, 2.0]], 1.0),
 }
 
 
@@ -87,7 +96,7 @@ def test_every_task_loads_and_steps(name):
     world.close()
 
 
-@pytest.mark.parametrize("name", ["reacher-easy", "fish-swim", "walker-walk", "cartpole-swingup"])
+@pytest.mark.parametrize("name", TASKS)
 def test_an_episode_is_a_function_of_its_seed_and_can_be_put_back(name):
     actions = np.random.default_rng(0).uniform(-1, 1, (40, 10))
 
@@ -98,12 +107,15 @@ def test_an_episode_is_a_function_of_its_seed_and_can_be_put_back(name):
     world, other = Boundary(make(name), name), Boundary(make(name), name)
     first, again = world.reset(7), other.reset(7)
     np.testing.assert_array_equal(first[0], again[0])
-    run(world, 0, 20)
+    half = 2 if world.sizes.options else 20  # options make long episodes short
+    last = run(world, 0, half)[-1]
+    assert not last.ended
     state = world.state()
-    rest = run(world, 20, 40)
+    assert all(name.startswith("state/") for name in state)  # by its own account
+    rest = run(world, half, 2 * half)
     other.reset(99)
-    other.restore(state)
-    for expected, restored in zip(rest, run(other, 20, 40), strict=True):
+    assert other.restore(state, last.observation, last.goal)
+    for expected, restored in zip(rest, run(other, half, 2 * half), strict=True):
         np.testing.assert_array_equal(expected.observation, restored.observation)
         assert expected.reward == restored.reward
 
@@ -144,3 +156,88 @@ def test_an_unknown_task_names_the_nearest(name, hint):
 def test_an_unknown_simulator_task_names_the_nearest(name, hint):
     with pytest.raises(UsageError, match=hint):
         make(name)
+
+
+class Answering(Counting):
+    """Gives a whole answer of one's own from step 2 on."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+
+    def step(self, action):
+        usual = super().step(action)
+        return usual if self.steps < 2 else self.answer
+
+
+ONE = np.array([1.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        (ONE, 1.0, False, {}),
+        (ONE, 1.0, None, False, {}),
+        (ONE, 1.0, False, np.nan, {}),
+        (ONE, 1.0, np.array([True]), False, {}),
+        (ONE, 1.0, False, False, None),
+        (ONE, 1.0, False, False, {"duration": 0}),
+        (ONE, 1.0, False, False, {"duration": 1.5}),
+    ],
+)
+def test_an_answer_that_is_not_gymnasiums_is_named(answer):
+    world = Boundary(Answering(answer), "counting")
+    world.reset(0)
+    world.step(np.zeros(2))
+    with pytest.raises(EnvironmentFault, match="counting returned"):
+        world.step(np.zeros(2))
+
+
+class Pair(Counting):
+    """Without a state of its own; `drift` is not a function of the seed."""
+
+    drift = 0.0
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return (observation * 10 + np.float32(action[0]) + np.float32(self.drift), *rest)
+
+
+def test_an_episode_is_put_back_by_its_seed_and_actions_if_it_ends_up_the_same():
+    world, other = Boundary(Pair(), "pair"), Boundary(Pair(), "pair")
+    world.reset(5)
+    for share in (0.1, -0.7, 0.3):
+        last = world.step(np.array([share, share]))
+    state = world.state()
+    assert state.keys() == {"seed", "actions"}
+    assert other.restore(state, last.observation, last.goal)
+    assert other.environment.steps == 3
+    assert other.state()["actions"].tobytes() == state["actions"].tobytes()
+    other.environment.drift = 1e-3
+    assert not other.restore(state, last.observation, last.goal)
+    assert not other.restore({}, last.observation, last.goal)
+
+
+def test_a_state_that_is_not_numbers_is_named():
+    environment = Counting()
+    environment.get_state = lambda: {"generator": object()}
+    with pytest.raises(EnvironmentFault, match="generator of type object"):
+        Boundary(environment, "counting").state()
+
+
+class Raising(Counting):
+    def step(self, action):
+        if self.steps == 3:
+            raise ZeroDivisionError("the simulator fell over")
+        return super().step(action)
+
+
+def test_an_error_inside_the_environment_is_said_as_such():
+    world = Boundary(Raising(), "counting")
+    world.reset(0)
+    for _ in range(3):
+        world.step(np.zeros(2))
+    with pytest.raises(EnvironmentRaised, match="raised ZeroDivisionError in step: the simulator"):
+        world.step(np.zeros(2))
+    assert world.busy is None

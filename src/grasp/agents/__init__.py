@@ -165,9 +165,12 @@ def rebuilt(described: dict[str, Any], planners: Iterable[type] = ()) -> Any:
         for name, value in described.items()
     }
     kind = fields.pop("kind", None)
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise UsageError(
             f"no agent or planner of kind {kind!r}; known are {', '.join(kinds)}: "
             f"give a class of your own, as in grasp.load(run, planners=[{kind}])"
         )
-    return kinds[kind](**fields)
+    try:
+        return kinds[kind](**fields)
+    except TypeError as problem:  # a name or a type that no setting has
+        raise UsageError(f"{kind} cannot be made of this configuration: {problem}") from None

@@ -37,7 +37,7 @@ class CompiledAgent:
             state = eqx.combine(arrays, static)
             return agent.act_greedily(state, observations, goals, key(seed, Stream.EVALUATE, step))
 
-        def update(arrays: Any, windows: Window, first: Any) -> tuple[Any, dict[str, Any]]:
+        def update(arrays: Any, windows: Window, first: Any) -> tuple[Any, dict[str, Any], Any]:
             def once(arrays: Any, window_and_index: Any) -> tuple[Any, dict[str, Any]]:
                 window, index = window_and_index
                 at = key(seed, Stream.UPDATE, first + index)
@@ -46,7 +46,8 @@ class CompiledAgent:
 
             count = jnp.arange(agent.updates_per_call)
             arrays, metrics = jax.lax.scan(once, arrays, (windows, count))
-            return arrays, jax.tree.map(lambda values: values.mean(0), metrics)
+            metrics = jax.tree.map(lambda values: values.mean(0), metrics)
+            return arrays, metrics, all_finite((arrays, metrics))
 
         def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
             if not isinstance(agent, ModelAgent):
@@ -56,7 +57,7 @@ class CompiledAgent:
         self._act = jax.jit(act)
         self._q_values = jax.jit(q_values)
         self._act_greedily = jax.jit(act_greedily)
-        self._update = jax.jit(update, donate_argnums=0)
+        self._update = jax.jit(update)  # what it is given stays, in case the outcome is refused
 
     def act(self, observations: np.ndarray, goals: np.ndarray, decisions: int) -> Decision:
         """Explore, for a batch of observations, after `decisions` decisions of the run."""
@@ -79,12 +80,24 @@ class CompiledAgent:
         """[B, M]: what the model says of any actions [B, M, action], in [-1, 1]."""
         return np.asarray(self._q_values(self.arrays, observations, goals, actions))
 
-    def update(self, windows: Window, first: int) -> dict[str, Any]:
-        """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before."""
+    def update(self, windows: Window, first: int) -> dict[str, Any] | None:
+        """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before.
+
+        None where a number came out that is not finite: the agent then stays as it was.
+        """
         if self._share is not None:
             windows = jax.device_put(windows, self._share)
-        self.arrays, metrics = self._update(self.arrays, windows, np.int32(first))
+        arrays, metrics, finite = self._update(self.arrays, windows, np.int32(first))
+        if not finite:
+            return None
+        self.arrays = arrays
         return metrics
+
+
+def all_finite(tree: Any) -> Any:
+    """Whether every number of a pytree is finite."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
 
 
 def _share_of_devices(batch: int) -> NamedSharding | None:
@@ -94,24 +107,3 @@ def _share_of_devices(batch: int) -> NamedSharding | None:
     if parts == 1:
         return None
     return NamedSharding(Mesh(devices[:parts], ("batch",)), PartitionSpec(None, "batch"))
-
-
-def named_arrays(tree: Any) -> dict[str, np.ndarray]:
-    """The arrays of a pytree by their path."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def restored_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The pytree with the arrays of a file in place of its own; shapes must agree."""
-
-    def put(path: Any, leaf: Any) -> Any:
-        name = jax.tree_util.keystr(path)
-        if name not in arrays or arrays[name].shape != leaf.shape:
-            raise UsageError(
-                f"the saved agent does not fit this version: {name} is "
-                f"{arrays[name].shape if name in arrays else 'missing'} and should be {leaf.shape}"
-            )
-        return jnp.asarray(arrays[name])
-
-    return jax.tree_util.tree_map_with_path(put, tree)
