@@ -8,8 +8,9 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
-    {"errors", "networks", "figures"},
+    {"errors", "networks", "figures", "statistics"},
     {"runs"},
+    {"sweeps"},
     {"model", "normaliser", "randomness"},
     {"affordances"},
     {"planners"},
@@ -19,7 +20,8 @@ LAYERS: list[set[str]] = [
     {"environments"},
     {"evaluation", "log", "results"},
     {"training", "progress", "pretraining"},
-    {"session"},
+    {"session", "command_line", "experiments", "cluster"},
+    {"campaigns"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

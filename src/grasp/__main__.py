@@ -10,12 +10,14 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
-from grasp.agents import AGENTS, Preset, agent_named, check_agent
-from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options, usual_discount
+from grasp.agents import AGENTS
+from grasp.campaigns import sweep
+from grasp.command_line import parse, prepare_jax, train_flags
+from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import GraspError, UsageError
 
 USAGE = f"""\
@@ -25,6 +27,9 @@ usage: grasp COMMAND ...
   grasp evaluate RUN                play greedy episodes with a trained agent
   grasp look RUN                    draw where each head's option leads (collect, point-mass)
   grasp pretrain TASK               train the option policies of a task from scratch
+  grasp sweep --agents A ... --tasks T ... --seeds S ...   many runs, each once
+  grasp reproduce FIGURE            make the runs of a figure of the paper and draw it (--list)
+  grasp report RUNS_OR_RESULTS      one HTML page of a set of runs, with the paper's claims
   grasp export RUN ...              write finished runs as result files under results/
   grasp figure FOLDER               draw the learning curves of results/<suite>
 
@@ -43,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         "evaluate": evaluate,
         "look": look,
         "pretrain": pretrain,
+        "sweep": sweep,
         "export": export,
         "figure": figure,
     }
@@ -67,41 +73,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def train(arguments: list[str]) -> int:
-    name = _agent_first(arguments)
-    _check_early(arguments)
-    _prepare_jax()
-    preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
-    task = _flag(arguments, "--task") or ""
-    options = has_options(task)
-    made = agent_named(name, preset, options=options, discount=usual_discount(task))
+    flags = train_flags(arguments)
 
     from grasp.progress import ProgressLine
     from grasp.session import Interrupted
     from grasp.session import train as run_training
-    from grasp.training import Schedule, usual_schedule
 
-    @dataclasses.dataclass(frozen=True)
-    class Train:
-        """Train an agent, or continue its run: the same command again goes on where it stopped."""
-
-        task: str  # a suite or option task, dmc:DOMAIN-TASK or gym:ID
-        schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
-        run: Path | None = None  # run directory; runs/TASK-AGENT-seedN unless given
-        preset: Preset = (
-            "default"  # what learns best on two cores, or exactly what the paper states
-        )
-        wandb: bool = False  # log to Weights & Biases as well
-        agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
-
-    asks_help = arguments[0] in ("-h", "--help")
-    flags = _parse(Train, f"grasp train {name}", arguments if asks_help else arguments[1:])
     with ProgressLine(flags.schedule.steps) as line:
         try:
             trained = run_training(
                 flags.agent,
                 flags.task,
                 run=flags.run,
-                label=name,
+                label=flags.label,
                 wandb=flags.wandb,
                 show=line.show,
                 **dataclasses.asdict(flags.schedule),
@@ -112,7 +96,7 @@ def train(arguments: list[str]) -> int:
     last = trained.run.evaluations()[-1]
     success = f", success {last['eval/success']:.1%}" if "eval/success" in last else ""
     print(
-        f"{name} on {flags.task}: return {last['eval/return']:.4g}{success} "
+        f"{flags.label} on {flags.task}: return {last['eval/return']:.4g}{success} "
         f"(mean of {len(last['eval/returns'])} greedy episodes) "
         f"after {last['environment_steps']:,} steps, {last['decisions']:,} decisions"
     )
@@ -138,14 +122,14 @@ def evaluate(arguments: list[str]) -> int:
         )
         json: bool = False  # print one JSON object instead of text
 
-    flags = _parse(Evaluate, "grasp evaluate", arguments)
+    flags = parse(Evaluate, "grasp evaluate", arguments)
     if flags.episodes < 1:
         raise UsageError(f"--episodes is {flags.episodes}; it must be at least 1")
 
     from grasp.runs import Run
 
     Run.existing(flags.run)
-    _prepare_jax()
+    prepare_jax()
     from grasp.progress import episode_line
     from grasp.session import load
     from grasp.training import head_use, outcomes
@@ -199,14 +183,14 @@ def look(arguments: list[str]) -> int:
         which: Literal["last", "best"] = "last"
         json: bool = False  # print one JSON object instead of text
 
-    flags = _parse(Look, "grasp look", arguments)
+    flags = parse(Look, "grasp look", arguments)
     if flags.starts < 1:
         raise UsageError(f"--starts is {flags.starts}; it must be at least 1")
 
     from grasp.runs import Run
 
     run = Run.existing(flags.run)
-    _prepare_jax()
+    prepare_jax()
     from grasp.evaluation import all_different, next_on_a_head
     from grasp.session import load
 
@@ -243,7 +227,7 @@ def pretrain(arguments: list[str]) -> int:
         raise UsageError(
             f"{arguments[0]!r} has no options to pretrain; option tasks: {', '.join(OPTION_TASKS)}"
         )
-    _prepare_jax()
+    prepare_jax()
     from grasp.environments import primitive
     from grasp.options import WEIGHTS, write_options
     from grasp.pretraining import SETTINGS, Pretraining
@@ -259,7 +243,7 @@ def pretrain(arguments: list[str]) -> int:
         settings: Annotated[Pretraining, tyro.conf.arg(name="")] = usual
         to: Path = WEIGHTS  # folder of the weights; the package's own unless given
 
-    flags = _parse(Pretrain, "grasp pretrain", arguments)
+    flags = parse(Pretrain, "grasp pretrain", arguments)
     environment, reaching = primitive(flags.task)
     options, report = run_pretraining(
         reaching,
@@ -281,7 +265,7 @@ def export(arguments: list[str]) -> int:
         runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
         to: Path = Path("results")
 
-    flags = _parse(Export, "grasp export", arguments)
+    flags = parse(Export, "grasp export", arguments)
     if not flags.runs:
         raise UsageError("no run directory given; usage: grasp export RUN ...")
     from grasp.results import write_results
@@ -300,7 +284,7 @@ def figure(arguments: list[str]) -> int:
         folder: tyro.conf.Positional[Path]  # as in results/dm_control
         to: Path | None = None  # picture file; FOLDER/curves.png unless given
 
-    flags = _parse(Figure, "grasp figure", arguments)
+    flags = parse(Figure, "grasp figure", arguments)
     if not flags.folder.is_dir() or not any(flags.folder.glob("*/*.csv")):
         raise UsageError(
             f"{flags.folder} has no <task>/<agent>-seed<k>.csv; `grasp export` writes them"
@@ -311,42 +295,6 @@ def figure(arguments: list[str]) -> int:
     tasks = draw_results(flags.folder, path)
     print(f"{path}: {', '.join(tasks)}")
     return 0
-
-
-def _parse(kind: Any, program: str, arguments: list[str]) -> Any:
-    return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
-
-
-def _agent_first(arguments: list[str]) -> str:
-    if not arguments:
-        raise UsageError("no agent given; try grasp train GA-4 --task walker-walk")
-    if arguments[0] in ("-h", "--help"):
-        return "GA-4"
-    check_agent(arguments[0])
-    return arguments[0]
-
-
-def _check_early(arguments: list[str]) -> None:
-    task = _flag(arguments, "--task")
-    if task is not None:
-        check_task(task)
-
-
-def _flag(arguments: list[str], name: str) -> str | None:
-    """The value of a flag, before the real parser sees it."""
-    for index, argument in enumerate(arguments):
-        if argument == name and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith(f"{name}="):
-            return argument.partition("=")[2]
-    return None
-
-
-def _prepare_jax() -> None:
-    """A compilation cache that outlives the process: the second start compiles nothing."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grasp" / "jax"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 
 
 if __name__ == "__main__":
