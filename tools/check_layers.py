@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
     {"errors", "networks", "figures", "statistics"},
-    {"runs"},
+    {"runs", "curves"},
     {"sweeps"},
     {"model", "normaliser", "randomness"},
     {"affordances"},
@@ -21,7 +21,8 @@ LAYERS: list[set[str]] = [
     {"evaluation", "log", "results"},
     {"training", "progress", "pretraining"},
     {"session", "command_line", "experiments", "cluster"},
-    {"campaigns"},
+    {"campaigns", "switching"},
+    {"reproduction"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

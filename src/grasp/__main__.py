@@ -19,6 +19,7 @@ from grasp.campaigns import sweep
 from grasp.command_line import parse, prepare_jax, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import GraspError, UsageError
+from grasp.reproduction import reproduce
 
 USAGE = f"""\
 usage: grasp COMMAND ...
@@ -49,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         "look": look,
         "pretrain": pretrain,
         "sweep": sweep,
+        "reproduce": reproduce,
         "export": export,
         "figure": figure,
     }
@@ -264,6 +266,7 @@ def export(arguments: list[str]) -> int:
 
         runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
         to: Path = Path("results")
+        replace: bool = False  # write over files that a run of another configuration made
 
     flags = parse(Export, "grasp export", arguments)
     if not flags.runs:
@@ -271,29 +274,39 @@ def export(arguments: list[str]) -> int:
     from grasp.results import write_results
     from grasp.runs import Run
 
-    for path in flags.runs:
-        print(write_results(Run.existing(path), flags.to))
+    runs = [Run.existing(path) for path in flags.runs]
+    for table in write_results(runs, flags.to, replace=flags.replace):
+        print(table)
     return 0
 
 
 def figure(arguments: list[str]) -> int:
     @dataclasses.dataclass(frozen=True)
     class Figure:
-        """Draw the learning curves of all tasks in results/<suite>."""
+        """Draw the learning curves of results or run directories, and write their numbers."""
 
-        folder: tyro.conf.Positional[Path]  # as in results/dm_control
+        paths: tyro.conf.Positional[tuple[Path, ...]]  # as in results/dm_control, or runs
         to: Path | None = None  # picture file; FOLDER/curves.png unless given
+        statistic: Literal["mean", "interquartile"] = (
+            "mean"  # with standard error; or interquartile mean with bootstrap interval
+        )
 
     flags = parse(Figure, "grasp figure", arguments)
-    if not flags.folder.is_dir() or not any(flags.folder.glob("*/*.csv")):
-        raise UsageError(
-            f"{flags.folder} has no <task>/<agent>-seed<k>.csv; `grasp export` writes them"
-        )
-    from grasp.figures import draw_results
+    if not flags.paths:
+        raise UsageError("no folder given; usage: grasp figure results/dm_control")
+    from grasp.curves import draw_curves
+    from grasp.results import by_task, read_records
+    from grasp.statistics import uneven
 
-    path = flags.to or flags.folder / "curves.png"
-    tasks = draw_results(flags.folder, path)
-    print(f"{path}: {', '.join(tasks)}")
+    records = read_records(flags.paths)
+    tasks = by_task(records)
+    for task, agents in tasks.items():
+        for sentence in uneven(agents, task):
+            print(f"note: {sentence}", file=sys.stderr)
+    path = flags.to or (flags.paths[0] if flags.paths[0].is_dir() else Path()) / "curves.png"
+    success = {record.task for record in records if record.has_success}
+    for written in draw_curves(tasks, path, statistic=flags.statistic, success=success):
+        print(written)
     return 0
 
 

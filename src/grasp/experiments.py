@@ -41,6 +41,11 @@ class Variant:
     def name(self) -> str:
         return self.label or self.agent
 
+    @property
+    def slow(self) -> bool:
+        """Whether a run takes days on one core at either scale."""
+        return self.agent.startswith("UCT-")
+
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
@@ -124,7 +129,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 # Environment steps. Where decisions are options they last long, and a step costs little.
 STEPS: dict[str, dict[str, int]] = {
-    "small": {"suite": 60_000, "pixels": 60_000, "collect": 1_200_000, "point-mass": 6_000_000,
+    "small": {"suite": 50_000, "pixels": 50_000, "collect": 1_200_000, "point-mass": 6_000_000,
               "ant-gather": 6_000_000},
     "paper": {"suite": 1_000_000, "pixels": 1_000_000} | dict.fromkeys(HIERARCHICAL, 500_000),
 }  # fmt: skip
@@ -154,20 +159,21 @@ def jobs_of(
     scale: Scale,
     runs: Path,
     *,
+    agents: Sequence[str] = (),
     seeds: Sequence[int] = (),
     tasks: Sequence[str] = (),
     steps: int | None = None,
     flags: tuple[str, ...] = (),
 ) -> list[Job]:
-    """The runs of a figure at a scale, for the tasks that exist; seeds, tasks, steps and further
-    flags in place of the figure's own where given.
+    """The runs of a figure at a scale, for the tasks that exist; agents, seeds, tasks, steps and
+    further flags in place of the figure's own where given.
     """
     count = experiment.paper_seeds if scale == "paper" else experiment.small_seeds
-    strangers = sorted(set(tasks) - set(experiment.tasks))
-    if strangers:
-        raise UsageError(
-            f"{strangers[0]!r} is no task of this figure; its tasks: {', '.join(experiment.tasks)}"
-        )
+    names = [variant.name for variant in experiment.variants]
+    for given, known, kind in ((tasks, experiment.tasks, "task"), (agents, names, "agent")):
+        for stranger in sorted(set(given) - set(known)):
+            raise UsageError(f"{stranger!r} is no {kind} of this figure; it has {', '.join(known)}")
+    usual = [v.name for v in experiment.variants if scale == "paper" or not v.slow]
     preset = ("--preset", "paper") if scale == "paper" else ()
     return [
         Job(
@@ -187,6 +193,7 @@ def jobs_of(
         for task in existing_tasks(experiment)[0]
         if not tasks or task in tasks
         for variant in experiment.variants
+        if variant.name in (agents or usual)
         for seed in (seeds or range(count))
     ]
 
@@ -209,8 +216,3 @@ def estimated_hours(job: Job, scale: Scale) -> float:
     if has_options(job.task) and scale == "small":
         each /= UPDATES
     return decisions / 1000 * each / 3600
-
-
-def paper_tasks() -> set[str]:
-    """All tasks that some figure names."""
-    return {task for experiment in EXPERIMENTS.values() for task in experiment.tasks}

@@ -45,7 +45,7 @@ def standard_error(scores: np.ndarray) -> np.ndarray:
     n = len(scores)
     if n < 2:
         return np.full(scores.shape[1:], np.nan)
-    return scores.std(0, ddof=1) / np.sqrt(n)
+    return np.asarray(scores.std(0, ddof=1) / np.sqrt(n))
 
 
 def interquartile_mean(scores: np.ndarray, axis: int | None = None) -> np.ndarray:
