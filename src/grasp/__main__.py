@@ -1,4 +1,4 @@
-"""The command: grasp train, evaluate, look, pretrain, export, figure.
+"""The command: grasp train, evaluate, look, pretrain, sweep, reproduce, report, export, figure.
 
 What can be refused without JAX is refused before it is imported; every refusal is one sentence and
 an exit code (`errors.py`).
@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import tyro
 
 from grasp.agents import AGENTS
-from grasp.campaigns import sweep
+from grasp.campaigns import report, sweep
 from grasp.command_line import parse, prepare_jax, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import GraspError, UsageError
@@ -51,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         "pretrain": pretrain,
         "sweep": sweep,
         "reproduce": reproduce,
+        "report": report,
         "export": export,
         "figure": figure,
     }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -158,3 +159,35 @@ def summed_up(table: Iterable[Progress]) -> int:
         print(f"failed: {row.job.run} ({row.problem})", file=sys.stderr)
     print(f"{len(rows) - len(failed)} of {len(rows)} runs are done")
     return 1 if failed else 0
+
+
+def report(arguments: list[str]) -> int:
+    @dataclasses.dataclass(frozen=True)
+    class Report:
+        """Write one page of a set of runs: the paper's claims with what the runs say of them,
+        curves, scores, pictures and configurations.
+        """
+
+        paths: tyro.conf.Positional[tuple[Path, ...]]  # run directories, folders of them, results
+        to: Path = Path("report.html")  # an .md file gets claims and scores without pictures
+        title: str = "GrASP: results of a set of runs"
+
+    flags = parse(Report, "grasp report", arguments)
+    if not flags.paths:
+        raise UsageError("nothing to report; usage: grasp report runs, or grasp report results")
+    if flags.to.suffix not in (".html", ".md"):
+        raise UsageError(f"--to is {flags.to}; it must end in .html or .md")
+    from grasp.report import as_html, as_markdown
+    from grasp.results import read_records
+
+    records = read_records(flags.paths)
+    command = shlex.join(["grasp", "report", *arguments])
+    page = (
+        as_markdown(records, flags.title, command)
+        if flags.to.suffix == ".md"
+        else as_html(records, flags.title)
+    )
+    flags.to.parent.mkdir(parents=True, exist_ok=True)
+    flags.to.write_text(page)
+    print(f"{flags.to}: {len(records)} runs")
+    return 0

@@ -5,6 +5,7 @@ No JAX is needed here.
 """
 
 import csv
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -75,6 +76,13 @@ def save(figure: Any, path: Path) -> list[Path]:
     return pictures
 
 
+def write_title(figure: Any, *lines: str) -> None:
+    """Above all panels, broken to the figure's width."""
+    letters = int(11 * figure.get_figwidth())  # of 11 points that fit
+    broken = [part for line in lines if line for part in textwrap.wrap(line, letters)]
+    figure.suptitle("\n".join(broken), fontsize=11)
+
+
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
     """The numbers of a picture."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +122,7 @@ def draw_curves(
         "mean": "mean and standard error over seeds",
         "interquartile": "interquartile mean and 95 % bootstrap interval over seeds",
     }
-    figure.suptitle(f"{title + ': ' if title else ''}{named[statistic]}", fontsize=11)
+    write_title(figure, title, named[statistic])
     rows = (
         (task, agent, len(tasks[task][agent]), int(band.steps[i]),
          *(round(float(part[i]), 4) for part in band[1:]))
@@ -216,7 +224,7 @@ def draw_values(tasks: Tasks, path: Path, *, title: str = "") -> list[Path]:
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", frameon=False)
-    figure.suptitle(title, fontsize=11)
+    write_title(figure, title)
     header = ("task", "agent_and_flag", "value", "seeds", "mean", "standard_error")
     return [*save(figure, path), write_rows(path.with_suffix(".csv"), header, rows)]
 
