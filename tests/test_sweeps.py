@@ -1,11 +1,14 @@
 """Sweeps: every run once, whatever is killed, and each what it would have been alone."""
 
+import contextlib
 import csv
+import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,14 +18,14 @@ from grasp.runs import Run
 from grasp.sweeps import Job, Standing, digest, finished, product, read_table, run_jobs
 
 TINY = [
-    "--steps", "600", "--evaluate-every", "300", "--evaluation-episodes", "1", "--log-every", "60",
-    "--width", "8", "--batch", "8", "--warm-up", "40",
+    "--steps", "1200", "--evaluate-every", "400", "--evaluation-episodes", "2", "--log-every", "99",
+    "--width", "8", "--batch", "8", "--warm-up", "40", "--num-envs", "1",
 ]  # fmt: skip
 
 
 def sweep_command(runs, *further):
     return [
-        "sweep", "--agents", "GA-2", "TD3", "--tasks", "cartpole-swingup", "--seeds", "0", "1",
+        "sweep", "--agents", "GA-1", "--tasks", "collect", "--seeds", "0", "1",
         "--runs", str(runs), *TINY, *further,
     ]  # fmt: skip
 
@@ -124,6 +127,14 @@ def test_the_table_keeps_the_runs_of_other_sweeps(monkeypatch, tmp_path):
     assert [row["run"] for row in read_table(tmp_path / "sweep.csv")] == ["a", "b"]
 
 
+def test_what_a_run_logged_before_its_first_checkpoint_is_not_counted_twice(monkeypatch, tmp_path):
+    run = Run(tmp_path / "a")
+    run.claim({"task": "walker-walk"})
+    run.append({"decisions": 5, "environment_steps": 5, "eval/return": 1.0, "time/seconds": 1})
+    scripted(monkeypatch, tmp_path, {"a": [0]})
+    assert run.metrics() == []
+
+
 def test_an_exit_code_of_zero_without_the_last_step_is_no_success(monkeypatch, tmp_path):
     monkeypatch.setattr("grasp.sweeps.PATIENCE", 0)
     job = Job("GA-4", "walker-walk", 0, tmp_path / "a", "a", steps=10)
@@ -167,25 +178,26 @@ def test_names_are_checked_first(capsys, tmp_path, monkeypatch, arguments, hint)
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The same four runs one by one, by `grasp train`: their digests."""
+    """The same runs one by one, by `grasp train`: their digests and evaluations."""
     folder = tmp_path_factory.mktemp("alone")
     found = {}
-    for agent in ("GA-2", "TD3"):
-        for seed in ("0", "1"):
-            run = folder / f"cartpole-swingup-{agent}-seed{seed}"
-            command = ["train", agent, "--task", "cartpole-swingup", "--seed", seed]
-            assert main([*command, "--run", str(run), *TINY]) == 0
-            checkpoint = Run(run).latest()
-            assert checkpoint is not None
-            found[run.name] = digest(checkpoint[0])
-    assert len(set(found.values())) == 4
+    for seed in ("0", "1"):
+        run = Run(folder / f"collect-GA-1-seed{seed}")
+        command = ["train", "GA-1", "--task", "collect", "--seed", seed, "--run", str(run.path)]
+        assert main([*command, *TINY]) == 0
+        checkpoint = run.latest()
+        assert checkpoint is not None
+        found[run.path.name] = digest(checkpoint[0]), evaluated(run)
+    assert len({mine for mine, _ in found.values()}) == 2
     return found
 
 
-def killed_in_the_middle(command, runs):
-    """Start a sweep, wait for a first evaluation and more work under way, and kill the driver and
-    all its runs without warning.
-    """
+def evaluated(run):
+    return [(row["environment_steps"], row["eval/returns"]) for row in run.evaluations()]
+
+
+def begun(command, runs, see=lambda pid: None):
+    """Start a sweep and wait until a run has been evaluated and is not done."""
     driver = subprocess.Popen(
         [sys.executable, "-m", "grasp", *command], stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -194,50 +206,106 @@ def killed_in_the_middle(command, runs):
     while not any("eval/return" in f.read_text() for f in runs.glob("*/metrics.jsonl")):
         assert driver.poll() is None
         assert time.monotonic() < deadline
-        time.sleep(0.05)
-    workers = children(driver.pid)
-    driver.send_signal(signal.SIGKILL)
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    see(driver.pid)
+    return driver
+
+
+def killed_at_once(driver):
+    """Kill a driver and every process below it without warning; how many those were."""
+    below = children(driver.pid)
+    for pid in (driver.pid, *below):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     driver.wait()
-    return len(workers)
+    return len(below)
 
 
 def children(pid):
     """The processes below one, from /proc."""
-    found = []
-    for stat in os.listdir("/proc"):
-        if stat.isdigit():
-            try:
-                with open(f"/proc/{stat}/stat") as file:
-                    parent = int(file.read().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == pid:
-                found += [int(stat), *children(int(stat))]
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                stat = Path(f"/proc/{entry}/stat").read_text()
+                parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    found, new = [], [pid]
+    while new:
+        new = [child for child, parent in parents.items() if parent in new]
+        found += new
     return found
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds processes in /proc")
-def test_a_sweep_killed_in_the_middle_makes_every_run_once_and_the_same(tmp_path, alone, capsys):
-    runs = tmp_path / "runs"
-    command = sweep_command(runs, "--workers", "2")
-    assert killed_in_the_middle(command, runs) >= 1
-    assert main(command) == 0
-    assert "4 of 4 runs are done" in capsys.readouterr().out
-    rows = rows_of(runs)
-    assert {row["run"]: row["digest"] for row in rows} == alone
-    assert {row["environment_steps"] for row in rows} == {"600"}
-    for row in rows:  # no evaluation twice, none left out
-        steps = [e["environment_steps"] for e in Run(runs / row["run"]).evaluations()]
-        assert steps == [300, 600]
-    changed = [(runs / row["run"] / "metrics.jsonl").stat().st_mtime for row in rows]
-    assert main(command) == 0  # nothing is left to do
-    assert [(runs / row["run"] / "metrics.jsonl").stat().st_mtime for row in rows] == changed
-    assert [row["starts"] for row in rows_of(runs)] == ["0"] * 4
+def listeners(pid):
+    """The addresses on which a process and those below it listen, in /proc's hexadecimal."""
+    sockets = set()
+    for one in (pid, *children(pid)):
+        with contextlib.suppress(OSError):
+            for link in Path(f"/proc/{one}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(link))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            cells = line.split()
+            if cells[3] == "0A" and f"socket:[{cells[9]}]" in sockets:
+                found.add(cells[1].partition(":")[0])
+    return found
 
-    assert "another configuration" in refusal(
-        capsys, [*command[: command.index("--width")], "--width", "9", "--batch", "8"]
-    )
-    job = Job("TD3", "cartpole-swingup", 0, runs / rows[-1]["run"], "TD3", steps=601)
-    assert finished(job) is None
+
+LOOPBACK = {
+    "0100007F",  # 127.0.0.1
+    "0000000000000000FFFF00000100007F",  # the same, mapped into IPv6
+    "00000000000000000000000001000000",  # ::1
+}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/net"), reason="finds processes in /proc")
+@pytest.mark.parametrize("on", ["processes", "ray"])
+def test_a_sweep_killed_in_the_middle_makes_every_run_once_and_the_same(
+    tmp_path, alone, capsys, on
+):
+    if on == "ray" and importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed")
+    runs, heard = tmp_path / "runs", set()
+    command = sweep_command(runs, "--workers", "2", "--on", on)
+    driver = begun(command, runs, lambda pid: heard.update(listeners(pid)))
+    assert killed_at_once(driver) >= 1
+    assert heard <= LOOPBACK
+    assert bool(heard) == (on == "ray")
+
+    again = subprocess.run(
+        [sys.executable, "-m", "grasp", *command], capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert (again.returncode, again.stdout) == (0, "2 of 2 runs are done\n"), again.stderr
+    rows = rows_of(runs)
+    assert {row["run"]: (row["digest"], evaluated(Run(runs / row["run"]))) for row in rows} == alone
+    assert all(int(row["environment_steps"]) >= 1200 for row in rows)
+
+    files = [runs / row["run"] / "metrics.jsonl" for row in rows]
+    changed = [file.stat().st_mtime for file in files]
+    assert main(sweep_command(runs)) == 0  # nothing is left to do, wherever
+    assert [file.stat().st_mtime for file in files] == changed
+    assert [row["starts"] for row in rows_of(runs)] == ["0"] * 2
+    wider = [part if part != "8" else "9" for part in sweep_command(runs)]
+    assert "another configuration" in refusal(capsys, wider)
+    assert [file.stat().st_mtime for file in files] == changed
+    assert finished(Job("GA-1", "collect", 0, runs / rows[0]["run"], "GA-1", steps=9999)) is None
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/net"), reason="finds processes in /proc")
+def test_runs_stop_when_their_sweep_is_killed(tmp_path):
+    runs = tmp_path / "runs"
+    long = [part if part != "1200" else "900000" for part in sweep_command(runs)]
+    driver = begun([*long, "--workers", "1"], runs)
+    (run,) = children(driver.pid)
+    driver.kill()
+    driver.wait()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{run}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    checkpoint = Run(runs / "collect-GA-1-seed0").latest()
+    assert checkpoint is not None  # it saved before it went
+    assert "stopped by SIGTERM" in (runs / "collect-GA-1-seed0.log").read_text()

@@ -28,7 +28,7 @@ from grasp.runs import MAY_CHANGE, Arrays, Facts, Run
 # One thread each: as many runs as cores, none of which waits for another's threads.
 ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PATIENCE = 0.5  # seconds between looks
-HEADER = (
+HEADER: tuple[str, ...] = (
     "run", "agent", "task", "seed", "flags", "state", "starts", "environment_steps", "decisions",
     "return", "success", "seconds", "digest",
 )  # fmt: skip
@@ -193,6 +193,16 @@ def free(job: Job) -> bool:
         return False
 
 
+def begin_anew(job: Job) -> None:
+    """A run that was killed before its first checkpoint has nothing to continue from; what it
+    logged would be logged again.
+    """
+    run = Run(job.run)
+    if run.metrics_file.exists() and run.latest() is None:
+        with run.locked():
+            run.forget_after(-1)
+
+
 class Process:
     """A job as a process of this machine, which stops and saves when its parent dies."""
 
@@ -268,6 +278,7 @@ def run_jobs(
                     if row.standing.digest:
                         row.state = "done"
                         continue
+                    begin_anew(row.job)
                     handles[index] = start(row.job)
                     row.state, row.starts = "running", row.starts + 1
             write_table(table, table_file)
