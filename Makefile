@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests install clean
+.PHONY: demo test check tests results install clean
 
 install: $(VENV)/installed
 
@@ -27,6 +27,9 @@ check: install
 
 tests: install
 	$(BIN)/pytest
+
+results: install  ## docs/results.md from what is committed under results/
+	$(BIN)/grasp report results --to docs/results.md --title 'Results, claim by claim'
 
 clean:
 	rm -rf $(VENV) .cache

@@ -24,13 +24,13 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto
 table { border-collapse: collapse; margin: 1rem 0; width: 100% }
 th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #ddd;
          vertical-align: top }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 img { max-width: 100% }
 .holds { color: #00694b; font-weight: 600 }
 .fails { color: #a33e00; font-weight: 600 }
 .open { color: #555 }
 pre { overflow-x: auto; background: #f6f6f6; padding: .7rem }
-.verdict { white-space: nowrap }
+.verdict, td:first-child { white-space: nowrap }
 """
 CLASSES = {"holds": "holds", "does not hold": "fails", "not enough runs": "open"}
 RULES = (
@@ -118,7 +118,7 @@ def _suite(suite: str, records: Sequence[Record]) -> list[str]:
         "<tr>" + "".join(_cell(index, value) for index, value in enumerate(row)) + "</tr>"
         for row in score_rows(records)
     )
-    parts.append(f"<table>{_head(SCORES)}{cells}</table>")
+    parts.append(f"<table>{_head(SCORES, numbers_from=2)}{cells}</table>")
     for record in records:
         for picture in pictures_of(record):
             name = f"{record.label} on {record.task}, seed {record.seed}: {picture.stem}"
@@ -142,8 +142,10 @@ def _cell(index: int, value: str) -> str:
     return f'<td class="number">{html.escape(value)}</td>' if index > 1 else f"<td>{value}</td>"
 
 
-def _head(names: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<th>{name}</th>" for name in names) + "</tr>"
+def _head(names: Sequence[str], numbers_from: int = 99) -> str:
+    kinds = [' class="number"' if index >= numbers_from else "" for index in range(len(names))]
+    cells = (f"<th{kind}>{name}</th>" for kind, name in zip(kinds, names, strict=True))
+    return "<tr>" + "".join(cells) + "</tr>"
 
 
 def _configuration(record: Record) -> str:
