@@ -32,8 +32,8 @@ EIGHT = "than TD3 on 8 of 9"
 
 
 def test_nothing_is_decided_without_runs():
-    assert {found.verdict for _, found in findings({})} == {"not enough runs"}
-    assert len(CLAIMS) == 13
+    assert [found.verdict for _, found in findings({})] == ["not enough runs"] * 14
+    assert len(CLAIMS) == 13  # and switching
 
 
 def test_eight_of_nine_is_counted():
@@ -94,6 +94,20 @@ def test_speed_and_end_are_told_apart():
 def test_random_affordances_must_stay_below_a_quarter(level, expected):
     agents = {"GA-4": seeds(500), "A-8": seeds(500), "RND-GA-4": seeds(level), "RND-A-8": seeds(9)}
     assert verdict("random affordances", {"fish-swim": agents}).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("gains", "ga1", "expected"),
+    [
+        ({0: 5.0, 1: 1.0}, 100, "holds"),
+        ({0: 5.0, 1: -1.0}, 100, "does not hold"),
+        ({0: 5.0, 1: -1.0}, 900, "not enough runs"),  # GA-4 does not beat GA-1 there
+    ],
+)
+def test_planning_must_beat_every_head_where_more_heads_help(gains, ga1, expected):
+    tasks = {"finger-spin": {"GA-4": seeds(500), "GA-1": seeds(ga1)}}
+    (_, found) = findings(tasks, {"finger-spin": gains})[-1]
+    assert found.verdict == expected
 
 
 def test_as_good_means_that_intervals_overlap():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from grasp.__main__ import main
-from grasp.results import read_records
+from grasp.results import read_records, read_switching
 from grasp.runs import Run
 
 CONFIG = {
@@ -112,6 +112,13 @@ def test_runs_of_different_step_counts_are_said_in_one_sentence(tmp_path, capsys
     assert "seeds end at 20 and 30 steps" in (tmp_path / "report.html").read_text()
 
 
+def test_gains_over_single_heads_are_read_from_the_histograms(tmp_path, capsys):
+    table = tmp_path / "switching-histograms-small.csv"
+    table.write_text("task,configuration,planned,head,alone\na,0,5,0,1\na,1,5,0,3\na,0,5,1,6\n")
+    assert read_switching([tmp_path]) == {"a": {0: 3.0, 1: -1.0}}
+    assert "give their runs as well" in refused(capsys, "report", tmp_path)
+
+
 def test_a_run_without_an_evaluation_is_refused(tmp_path, capsys):
     made(tmp_path / "a", scores=())
     assert "metrics.jsonl" in refused(capsys, "export", tmp_path / "a")
@@ -127,7 +134,7 @@ def test_the_report_is_one_file_that_asks_nothing_of_a_network(tmp_path, capsys,
     assert page.count("data:image/png;base64,") == 1
     assert "http" not in page
     assert "<b>" not in page
-    assert "13 have not enough runs" in page
+    assert "14 have not enough runs" in page
     assert "&quot;width&quot;: 8" in page
     assert main(["report", "runs", "--to", "page.md"]) == 0
     assert "| walker-walk | GA-4 | 1 | 20 | 2.0 |" in (tmp_path / "page.md").read_text()

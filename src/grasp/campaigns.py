@@ -168,7 +168,9 @@ def report(arguments: list[str]) -> int:
         curves, scores, pictures and configurations.
         """
 
-        paths: tyro.conf.Positional[tuple[Path, ...]]  # run directories, folders of them, results
+        paths: tyro.conf.Positional[
+            tuple[Path, ...]
+        ]  # runs, results, and the folder of the histograms
         to: Path = Path("report.html")  # an .md file gets claims and scores without pictures
         title: str = "GrASP: results of a set of runs"
 
@@ -178,14 +180,16 @@ def report(arguments: list[str]) -> int:
     if flags.to.suffix not in (".html", ".md"):
         raise UsageError(f"--to is {flags.to}; it must end in .html or .md")
     from grasp.report import as_html, as_markdown
-    from grasp.results import read_records
+    from grasp.results import read_records, read_switching
 
-    records = read_records(flags.paths)
+    records, switching = read_records(flags.paths), read_switching(flags.paths)
+    if not records:
+        raise UsageError("only histograms were given; give their runs as well")
     command = shlex.join(["grasp", "report", *arguments])
     page = (
-        as_markdown(records, flags.title, command)
+        as_markdown(records, flags.title, command, switching)
         if flags.to.suffix == ".md"
-        else as_html(records, flags.title)
+        else as_html(records, flags.title, switching)
     )
     flags.to.parent.mkdir(parents=True, exist_ok=True)
     flags.to.write_text(page)

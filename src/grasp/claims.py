@@ -7,7 +7,7 @@ where it fails, and none is decided by an agent, task or seed that is not there.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from grasp.statistics import bootstrap_interval, final_scores, interquartile_mea
 
 Verdict = Literal["holds", "does not hold", "not enough runs"]
 MINIMUM = 3  # seeds of each agent on a task
+Gains = Mapping[str, Mapping[int, float]]  # task, head: mean return of planning beyond the head's
 HIERARCHICAL = ("collect", "point-mass", "ant-gather")
 
 
@@ -173,6 +174,26 @@ def barely_learns(agent: str, learner: str, task: str) -> Callable[[Tasks], Find
     return test
 
 
+def beats_its_heads(tasks: Tasks, switching: Gains) -> Finding:
+    """On every task where GA-4 ends higher than GA-1, planning earned more than each head alone."""
+    if not switching:
+        return Finding("not enough runs", "no histograms of switching were given")
+    missing, lost, won = [], [], []
+    for task, heads in switching.items():
+        found = versus(tasks, task, "GA-4", "GA-1")
+        if found.missing:
+            missing.append(found.missing)
+        elif found.higher:
+            (won if all(gain > 0 for gain in heads.values()) else lost).append(task)
+    said = f"so on {_named(won)}, not on {_named(lost)}"
+    if lost:
+        return Finding("does not hold", said)
+    if missing or not won:
+        because = f"{missing[0]}{_more(missing)}" if missing else "GA-4 beats GA-1 on none of them"
+        return Finding("not enough runs", f"{said}; {because}")
+    return Finding("holds", said)
+
+
 def _named(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
@@ -216,8 +237,14 @@ CLAIMS: tuple[Claim, ...] = (
 )  # fmt: skip
 
 
-def findings(tasks: Tasks) -> list[tuple[Claim, Finding]]:
-    return [(claim, claim.test(tasks)) for claim in CLAIMS]
+def findings(tasks: Tasks, switching: Gains | None = None) -> list[tuple[Claim, Finding]]:
+    """All claims, that of switching last."""
+    last = Claim(
+        "Section 3.2",
+        "planning over the heads beats each head alone where GA-4 beats GA-1",
+        lambda tasks: beats_its_heads(tasks, switching or {}),
+    )
+    return [(claim, claim.test(tasks)) for claim in (*CLAIMS, last)]
 
 
 def counted(found: Iterable[tuple[Claim, Finding]]) -> str:

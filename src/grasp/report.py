@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grasp.claims import MINIMUM, counted, findings
+from grasp.claims import MINIMUM, Gains, counted, findings
 from grasp.curves import Tasks, draw_curves, final_rows
 from grasp.results import Record, by_task
 from grasp.statistics import bootstrap_interval, final_scores, uneven
@@ -81,9 +81,9 @@ def _score(value: float | int, success: bool) -> str:
     return f"{value:.1%}" if success else f"{value:.1f}"
 
 
-def as_html(records: Sequence[Record], title: str) -> str:
+def as_html(records: Sequence[Record], title: str, switching: Gains | None = None) -> str:
     """The page."""
-    found = findings(paper_tasks(records))
+    found = findings(paper_tasks(records), switching)
     parts = [f"<h1>{html.escape(title)}</h1>", f"<p>{_about(records)}</p>"]
     parts += ["<h2>Claims of the paper</h2>", f"<p>{counted(found)}. {html.escape(RULES)}</p>"]
     rows = "".join(
@@ -166,9 +166,11 @@ def _about(records: Sequence[Record]) -> str:
     )
 
 
-def as_markdown(records: Sequence[Record], title: str, command: str) -> str:
+def as_markdown(
+    records: Sequence[Record], title: str, command: str, switching: Gains | None = None
+) -> str:
     """Claims and scores, for a file that is committed."""
-    found = findings(paper_tasks(records))
+    found = findings(paper_tasks(records), switching)
     lines = [f"# {title}", "", f"Written by `{command}`; not edited by hand. {_about(records)}", ""]
     lines += ["## Claims of the paper", "", f"{counted(found)}. {RULES}", ""]
     rows = [(claim.place, claim.sentence, one.verdict, one.because) for claim, one in found]

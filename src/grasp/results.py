@@ -137,7 +137,7 @@ def read_records(paths: Iterable[Path]) -> list[Record]:
             raise UsageError(f"{path} is not there; give run directories or a results folder")
         found = [_of_run(Run(config.parent)) for config in _configs(path)]
         found += [_of_file(file) for file in _tables(path)]
-        if not found:
+        if not found and not _histograms(path):
             raise UsageError(
                 f"{path} holds no run directory and no <suite>/<task>/<agent>-seed<k>.csv"
             )
@@ -207,6 +207,26 @@ def read_curve(file: Path) -> tuple[Curve, bool]:
             f"{file} is no whole result file ({problem}); export its run again"
         ) from None
     return (steps, scores), bool(rows[0]["success"])
+
+
+def read_switching(paths: Iterable[Path]) -> dict[str, dict[int, float]]:
+    """Task, then head: the mean of what planning earned beyond that head alone, from the numbers
+    beside the histograms of `grasp reproduce switching-histograms`.
+    """
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for file in (file for path in paths for file in _histograms(path)):
+        with file.open(newline="") as lines:
+            for row in csv.DictReader(lines):
+                difference = float(row["planned"]) - float(row["alone"])
+                found[row["task"]][int(row["head"])].append(difference)
+    return {
+        task: {head: float(np.mean(values)) for head, values in heads.items()}
+        for task, heads in found.items()
+    }
+
+
+def _histograms(path: Path) -> list[Path]:
+    return sorted(path.glob("switching-histograms*.csv"))
 
 
 def by_task(records: Iterable[Record]) -> dict[str, dict[str, list[Curve]]]:
