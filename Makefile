@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests faults install bench clean
+.PHONY: demo test check tests faults results install bench clean
 
 install: $(VENV)/installed
 
@@ -38,6 +38,9 @@ bench: .venv-bench/installed  ## ratios against PyTorch, mctx, Stable-Baselines3
 
 faults: install  ## the long suite of faults (an hour or more); ONLY=kill for one part of it
 	$(BIN)/python tools/faults.py --only '$(ONLY)'
+
+results: install  ## docs/results.md from what is committed under results/
+	$(BIN)/grasp report results --to docs/results.md --title 'Results, claim by claim'
 
 clean:
 	rm -rf $(VENV) .venv-bench .cache

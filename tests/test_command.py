@@ -55,7 +55,7 @@ def refused(capsys, *arguments, code=2):
         (["evaluate", "nowhere", "--episodes", "0"], "at least 1"),
         (["look", "nowhere"], "no run directory"),
         (["look", "nowhere", "--starts", "0"], "at least 1"),
-        (["figure", "nowhere"], "grasp export"),
+        (["figure", "nowhere"], "nowhere is not there"),
         (["export", "nowhere"], "no run directory"),
         (["tarin"], "train"),
         ([], ""),

@@ -8,9 +8,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
-    {"errors", "networks", "figures"},
+    {"errors", "networks", "figures", "statistics"},
     {"files", "watchdog"},
-    {"runs"},
+    {"runs", "curves"},
+    {"sweeps"},
     {"model", "normaliser", "randomness"},
     {"affordances"},
     {"planners"},
@@ -18,9 +19,11 @@ LAYERS: list[set[str]] = [
     {"losses", "options"},
     {"agents"},
     {"environments"},
-    {"evaluation", "log", "results", "checkpoints"},
-    {"training", "progress", "pretraining"},
-    {"session", "checking"},
+    {"evaluation", "log", "results", "claims", "checkpoints"},
+    {"training", "progress", "pretraining", "report"},
+    {"session", "checking", "command_line", "experiments", "cluster"},
+    {"campaigns", "switching"},
+    {"reproduction"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

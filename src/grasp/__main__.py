@@ -1,4 +1,5 @@
-"""The command: grasp train, evaluate, look, pretrain, export, figure, check, check-env.
+"""The command: grasp train, evaluate, look, pretrain, sweep, reproduce, report, export, figure,
+check, check-env.
 
 What can be refused without JAX is refused before it is imported; every refusal is one sentence and
 an exit code (`errors.py`).
@@ -10,13 +11,16 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
-from grasp.agents import AGENTS, Preset, agent_named, check_agent
-from grasp.environments import OPTION_TASKS, TASKS, check_task, has_options
-from grasp.errors import GraspError, UsageError, all_at_once
+from grasp.agents import AGENTS
+from grasp.campaigns import report, sweep
+from grasp.command_line import parse, prepare_jax, train_flags
+from grasp.environments import OPTION_TASKS, TASKS
+from grasp.errors import GraspError, UsageError
+from grasp.reproduction import reproduce
 
 USAGE = f"""\
 usage: grasp COMMAND ...
@@ -25,6 +29,9 @@ usage: grasp COMMAND ...
   grasp evaluate RUN                play greedy episodes with a trained agent
   grasp look RUN                    draw where each head's option leads (collect, point-mass)
   grasp pretrain TASK               train the option policies of a task from scratch
+  grasp sweep --agents A ... --tasks T ... --seeds S ...   many runs, each once
+  grasp reproduce FIGURE            make the runs of a figure of the paper and draw it (--list)
+  grasp report RUNS_OR_RESULTS      one HTML page of a set of runs, with the paper's claims
   grasp export RUN ...              write finished runs as result files under results/
   grasp figure FOLDER               draw the learning curves of results/<suite>
   grasp check RUN                   verify every file of a run directory
@@ -45,6 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
         "evaluate": evaluate,
         "look": look,
         "pretrain": pretrain,
+        "sweep": sweep,
+        "reproduce": reproduce,
+        "report": report,
         "export": export,
         "figure": figure,
         "check": check,
@@ -74,41 +84,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def train(arguments: list[str]) -> int:
-    name = _agent_first(arguments)
-    _check_early(name, arguments)
-    _prepare_jax("--deterministic" in arguments)
-    preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
-    task = _flag(arguments, "--task") or ""
-    options = has_options(task)
-    made = agent_named(name, preset, options=options, task=task)
+    flags = train_flags(arguments)
 
     from grasp.progress import ProgressLine
     from grasp.session import Interrupted
     from grasp.session import train as run_training
-    from grasp.training import Schedule, usual_schedule
 
-    @dataclasses.dataclass(frozen=True)
-    class Train:
-        """Train an agent, or continue its run: the same command again goes on where it stopped."""
-
-        task: str  # a suite or option task, dmc:DOMAIN-TASK or gym:ID
-        schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
-        run: Path | None = None  # run directory; runs/TASK-AGENT-seedN unless given
-        preset: Preset = (
-            "default"  # what learns best on two cores, or exactly what the paper states
-        )
-        wandb: bool = False  # log to Weights & Biases as well
-        agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
-
-    asks_help = arguments[0] in ("-h", "--help")
-    flags = _parse(Train, f"grasp train {name}", arguments if asks_help else arguments[1:])
     with ProgressLine(flags.schedule.steps) as line:
         try:
             trained = run_training(
                 flags.agent,
                 flags.task,
                 run=flags.run,
-                label=name,
+                label=flags.label,
                 wandb=flags.wandb,
                 show=line.show,
                 own_process=True,
@@ -120,7 +108,7 @@ def train(arguments: list[str]) -> int:
     last = trained.run.evaluations()[-1]
     success = f", success {last['eval/success']:.1%}" if "eval/success" in last else ""
     print(
-        f"{name} on {flags.task}: return {last['eval/return']:.4g}{success} "
+        f"{flags.label} on {flags.task}: return {last['eval/return']:.4g}{success} "
         f"(mean of {len(last['eval/returns'])} greedy episodes) "
         f"after {last['environment_steps']:,} steps, {last['decisions']:,} decisions"
     )
@@ -146,14 +134,14 @@ def evaluate(arguments: list[str]) -> int:
         )
         json: bool = False  # print one JSON object instead of text
 
-    flags = _parse(Evaluate, "grasp evaluate", arguments)
+    flags = parse(Evaluate, "grasp evaluate", arguments)
     if flags.episodes < 1:
         raise UsageError(f"--episodes is {flags.episodes}; it must be at least 1")
 
     from grasp.runs import Run
 
     Run.existing(flags.run)
-    _prepare_jax()
+    prepare_jax()
     from grasp.progress import episode_line
     from grasp.session import load
     from grasp.training import head_use, outcomes
@@ -207,14 +195,14 @@ def look(arguments: list[str]) -> int:
         which: Literal["last", "best"] = "last"
         json: bool = False  # print one JSON object instead of text
 
-    flags = _parse(Look, "grasp look", arguments)
+    flags = parse(Look, "grasp look", arguments)
     if flags.starts < 1:
         raise UsageError(f"--starts is {flags.starts}; it must be at least 1")
 
     from grasp.runs import Run
 
     run = Run.existing(flags.run)
-    _prepare_jax()
+    prepare_jax()
     from grasp.evaluation import all_different, next_on_a_head
     from grasp.session import load
 
@@ -251,7 +239,7 @@ def pretrain(arguments: list[str]) -> int:
         raise UsageError(
             f"{arguments[0]!r} has no options to pretrain; option tasks: {', '.join(OPTION_TASKS)}"
         )
-    _prepare_jax()
+    prepare_jax()
     from grasp.environments import primitive
     from grasp.options import WEIGHTS, write_options
     from grasp.pretraining import SETTINGS, Pretraining
@@ -268,7 +256,7 @@ def pretrain(arguments: list[str]) -> int:
         to: Path = WEIGHTS  # folder of the weights; the package's own unless given
         run: Path | None = None  # where an interrupted one continues; runs/pretrain-TASK
 
-    flags = _parse(Pretrain, "grasp pretrain", arguments)
+    flags = parse(Pretrain, "grasp pretrain", arguments)
     environment, reaching = primitive(flags.task)
     folder = flags.run or Path("runs") / f"pretrain-{flags.task}"
     options, report = run_pretraining(
@@ -291,36 +279,47 @@ def export(arguments: list[str]) -> int:
 
         runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
         to: Path = Path("results")
+        replace: bool = False  # write over files that a run of another configuration made
 
-    flags = _parse(Export, "grasp export", arguments)
+    flags = parse(Export, "grasp export", arguments)
     if not flags.runs:
         raise UsageError("no run directory given; usage: grasp export RUN ...")
     from grasp.results import write_results
     from grasp.runs import Run
 
-    for path in flags.runs:
-        print(write_results(Run.existing(path), flags.to))
+    runs = [Run.existing(path) for path in flags.runs]
+    for table in write_results(runs, flags.to, replace=flags.replace):
+        print(table)
     return 0
 
 
 def figure(arguments: list[str]) -> int:
     @dataclasses.dataclass(frozen=True)
     class Figure:
-        """Draw the learning curves of all tasks in results/<suite>."""
+        """Draw the learning curves of results or run directories, and write their numbers."""
 
-        folder: tyro.conf.Positional[Path]  # as in results/dm_control
+        paths: tyro.conf.Positional[tuple[Path, ...]]  # as in results/dm_control, or runs
         to: Path | None = None  # picture file; FOLDER/curves.png unless given
-
-    flags = _parse(Figure, "grasp figure", arguments)
-    if not flags.folder.is_dir() or not any(flags.folder.glob("*/*.csv")):
-        raise UsageError(
-            f"{flags.folder} has no <task>/<agent>-seed<k>.csv; `grasp export` writes them"
+        statistic: Literal["mean", "interquartile"] = (
+            "mean"  # with standard error; or interquartile mean with bootstrap interval
         )
-    from grasp.figures import draw_results
 
-    path = flags.to or flags.folder / "curves.png"
-    tasks = draw_results(flags.folder, path)
-    print(f"{path}: {', '.join(tasks)}")
+    flags = parse(Figure, "grasp figure", arguments)
+    if not flags.paths:
+        raise UsageError("no folder given; usage: grasp figure results/dm_control")
+    from grasp.curves import draw_curves
+    from grasp.results import by_task, read_records
+    from grasp.statistics import uneven
+
+    records = read_records(flags.paths)
+    tasks = by_task(records)
+    for task, agents in tasks.items():
+        for sentence in uneven(agents, task):
+            print(f"note: {sentence}", file=sys.stderr)
+    path = flags.to or (flags.paths[0] if flags.paths[0].is_dir() else Path()) / "curves.png"
+    success = {record.task for record in records if record.has_success}
+    for written in draw_curves(tasks, path, statistic=flags.statistic, success=success):
+        print(written)
     return 0
 
 
@@ -334,52 +333,6 @@ def check_env(arguments: list[str]) -> int:
     from grasp.checking import check_env as run_check
 
     return run_check(arguments)
-
-
-def _parse(kind: Any, program: str, arguments: list[str]) -> Any:
-    with all_at_once():
-        return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
-
-
-def _agent_first(arguments: list[str]) -> str:
-    if not arguments:
-        raise UsageError("no agent given; try grasp train GA-4 --task walker-walk")
-    if arguments[0] in ("-h", "--help"):
-        return "GA-4"
-    check_agent(arguments[0])
-    return arguments[0]
-
-
-def _check_early(name: str, arguments: list[str]) -> None:
-    task = _flag(arguments, "--task")
-    if task is None:
-        return
-    check_task(task)
-    from grasp.runs import Run, default_place
-
-    seed = _flag(arguments, "--seed") or "0"
-    Run(_flag(arguments, "--run") or default_place(task, name, seed)).refuse_if_locked()
-
-
-def _flag(arguments: list[str], name: str) -> str | None:
-    """The value of a flag, before the real parser sees it."""
-    for index, argument in enumerate(arguments):
-        if argument == name and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith(f"{name}="):
-            return argument.partition("=")[2]
-    return None
-
-
-def _prepare_jax(deterministic: bool = False) -> None:
-    """A compilation cache that outlives the process: the second start compiles nothing. One thread
-    where the bits must not depend on the number of cores; JAX reads that when it is imported.
-    """
-    if deterministic:
-        os.environ["PJRT_NPROC"] = "1"
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grasp" / "jax"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
-"""Pictures from run directories and result files; no JAX is needed here."""
+"""Pictures of one run: its curve, its scenes and where its options lead; no JAX is needed here."""
 
-import csv
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +9,12 @@ import numpy as np
 # Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-Curve = tuple[np.ndarray, np.ndarray]  # environment steps; return, or success where a task has it
-
 
 def draw_curve(evaluations: Sequence[Mapping[str, Any]], path: Path, title: str) -> None:
     """The evaluations of one run: the share that succeeded where the task has success, else the
     mean return of each and its single episodes as dots.
     """
-    figure, axes = _canvas(1)
+    figure, axes = canvas(1)
     axis = axes[0]
     steps = [row["environment_steps"] for row in evaluations]
     success = "eval/success" in evaluations[-1]
@@ -28,7 +24,7 @@ def draw_curve(evaluations: Sequence[Mapping[str, Any]], path: Path, title: str)
             returns = row["eval/returns"]
             axis.plot([step] * len(returns), returns, ".", color="0.8", markersize=4)
     axis.plot(steps, scores, "o-", color=COLOURS[0])
-    _finish(axis, title, success)
+    finish(axis, title, success)
     last = scores[-1]
     axis.annotate(
         f"{last:.0%}" if success else f"{last:.0f}", (steps[-1], last),
@@ -37,52 +33,7 @@ def draw_curve(evaluations: Sequence[Mapping[str, Any]], path: Path, title: str)
     figure.savefig(path, dpi=120)
 
 
-def draw_results(folder: Path, path: Path) -> list[str]:
-    """One panel per task of a suite under `results/`, one line per agent: mean over its seeds;
-    returns the tasks.
-    """
-    tasks = {task.name: read_results(task) for task in sorted(folder.iterdir()) if task.is_dir()}
-    agents = sorted({agent for runs in tasks.values() for agent in runs})
-    figure, axes = _canvas(len(tasks))
-    for axis, (task, runs) in zip(axes, tasks.items(), strict=False):
-        for agent, curves in sorted(runs.items()):
-            colour = COLOURS[agents.index(agent) % len(COLOURS)]
-            for steps, returns in curves:
-                axis.plot(steps, returns, color=colour, alpha=0.35, linewidth=1)
-            steps, mean = mean_curve(curves)
-            axis.plot(steps, mean, color=colour, label=f"{agent} ({len(curves)})", linewidth=2)
-        axis.legend(title="agent (seeds)", loc="lower right", fontsize=8, title_fontsize=8)
-        _finish(axis, task, has_success(folder / task))
-    figure.savefig(path, dpi=120)
-    return list(tasks)
-
-
-def read_results(task: Path) -> dict[str, list[Curve]]:
-    """The curves of each agent in `results/<suite>/<task>/`, one per seed."""
-    curves: dict[str, list[Curve]] = defaultdict(list)
-    for file in sorted(task.glob("*-seed*.csv")):
-        with file.open() as lines:
-            rows = list(csv.DictReader(lines))
-        steps = np.array([float(row["environment_steps"]) for row in rows])
-        scores = np.array([float(row["success"] or row["return"]) for row in rows])
-        curves[file.stem.rpartition("-seed")[0]].append((steps, scores))
-    return dict(curves)
-
-
-def has_success(task: Path) -> bool:
-    """Whether the curves of a task are of success rather than of returns."""
-    with next(task.glob("*-seed*.csv")).open() as lines:
-        return bool(next(csv.DictReader(lines))["success"])
-
-
-def mean_curve(curves: Sequence[Curve]) -> Curve:
-    """The mean over seeds, where every seed has data."""
-    last = min(steps[-1] for steps, _ in curves)
-    grid = next(steps[steps <= last] for steps, _ in curves)
-    return grid, np.mean([np.interp(grid, steps, returns) for steps, returns in curves], axis=0)
-
-
-def _canvas(panels: int) -> tuple[Any, list[Any]]:
+def canvas(panels: int) -> tuple[Any, list[Any]]:
     """A figure with one axis per panel, three to a row; no window is ever opened."""
     from matplotlib.figure import Figure
 
@@ -95,7 +46,8 @@ def _canvas(panels: int) -> tuple[Any, list[Any]]:
     return figure, axes
 
 
-def _finish(axis: Any, title: str, success: bool) -> None:
+def finish(axis: Any, title: str, success: bool) -> None:
+    """Title, names and units of the axes of a learning curve."""
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("environment steps")
     axis.set_ylabel(f"{'success' if success else 'return'} of greedy episodes")
@@ -132,10 +84,10 @@ def scene_frame(scene: Scene) -> np.ndarray:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3, 3.2), dpi=80, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
+    agg = FigureCanvasAgg(figure)
     draw_scene(figure.subplots(), scene)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    agg.draw()
+    return np.asarray(agg.buffer_rgba())[..., :3].copy()
 
 
 def draw_scene(axis: Any, scene: Scene) -> None:

@@ -6,10 +6,12 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from grasp.evaluation import Episode
 from grasp.files import Facts
+from grasp.sweeps import Progress
 
 PLAIN_SECONDS = 30.0  # between plain lines, where there is no terminal
 
@@ -100,3 +102,58 @@ def episode_line(episode: Episode) -> None:
         file=sys.stderr,
         flush=True,
     )
+
+
+class SweepTable:
+    """The runs of a sweep: a table that moves in a terminal, a line per change elsewhere."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._live = Live(console=self._console, auto_refresh=False)
+        self._said: dict[str, str] = {}
+        self._printed = time.monotonic()
+
+    def __enter__(self) -> "SweepTable":
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def show(self, rows: list[Progress]) -> None:
+        if self._console.is_terminal:
+            self._live.update(_table(rows), refresh=True)
+            return
+        late = time.monotonic() - self._printed > PLAIN_SECONDS
+        for row in rows:
+            if self._said.get(row.job.run.name) != row.state or (late and row.state == "running"):
+                self._said[row.job.run.name] = row.state
+                self._printed = time.monotonic()
+                print(f"{row.state:<8} {row.job.run.name}  {_far(row)}", file=sys.stderr)
+
+
+def _far(row: Progress) -> str:
+    """How far a run is and what it scores."""
+    now = row.standing
+    if row.state == "failed":
+        return row.problem
+    score = "" if now.returned is None else f"  return {now.returned:.4g}"
+    if now.success is not None:
+        score = f"  success {now.success:.0%}"
+    again = f"  start {row.starts}" if row.starts > 1 else ""
+    return f"{now.environment_steps:,}/{row.job.steps:,} steps{score}{again}"
+
+
+def _table(rows: list[Progress]) -> Table:
+    """What moves first, then what waits, what is done last; as many as a screen holds."""
+    order = {"running": 0, "failed": 1, "waiting": 2, "done": 3}
+    counts = {state: sum(row.state == state for row in rows) for state in order}
+    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    table = Table("run", "state", "progress", title=said)
+    for row in sorted(rows, key=lambda row: order[row.state])[:20]:
+        table.add_row(row.job.run.name, row.state, _far(row))
+    return table

@@ -1,0 +1,97 @@
+"""How arguments become settings: the flags of `grasp train`, for one run or for a sweep of them.
+
+What can be refused without JAX is refused before it is imported.
+"""
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from grasp.agents import Preset, agent_named, check_agent
+from grasp.environments import check_task, has_options
+from grasp.errors import UsageError, all_at_once
+
+
+def train_flags(arguments: list[str]) -> Any:
+    """The flags of `grasp train AGENT ...`: agent, task, schedule, run, label, preset, wandb."""
+    name = _agent_first(arguments)
+    _check_early(name, arguments)
+    prepare_jax("--deterministic" in arguments)
+    preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
+    task = _flag(arguments, "--task") or ""
+    options = has_options(task)
+    made = agent_named(name, preset, options=options, task=task)
+
+    from grasp.training import Schedule, usual_schedule
+
+    @dataclasses.dataclass(frozen=True)
+    class Train:
+        """Train an agent, or continue its run: the same command again goes on where it stopped."""
+
+        task: str  # a suite or option task, dmc:DOMAIN-TASK or gym:ID
+        schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
+        run: Path | None = None  # run directory; runs/TASK-LABEL-seedN unless given
+        label: str = name  # the agent's name in paths and pictures
+        preset: Preset = (
+            "default"  # what learns best on two cores, or exactly what the paper states
+        )
+        wandb: bool = False  # log to Weights & Biases as well
+        agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
+
+    asks_help = arguments[0] in ("-h", "--help")
+    flags = parse(Train, f"grasp train {name}", arguments if asks_help else arguments[1:])
+    if not re.fullmatch(r"[\w.+-]+", flags.label):
+        raise UsageError(
+            f"--label is {flags.label!r}; it may hold letters, digits, points and hyphens"
+        )
+    return flags
+
+
+def parse(kind: Any, program: str, arguments: list[str]) -> Any:
+    with all_at_once():
+        return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
+
+
+def _agent_first(arguments: list[str]) -> str:
+    if not arguments:
+        raise UsageError("no agent given; try grasp train GA-4 --task walker-walk")
+    if arguments[0] in ("-h", "--help"):
+        return "GA-4"
+    check_agent(arguments[0])
+    return arguments[0]
+
+
+def _check_early(name: str, arguments: list[str]) -> None:
+    task = _flag(arguments, "--task")
+    if task is None:
+        return
+    check_task(task)
+    from grasp.runs import Run, default_place
+
+    label, seed = _flag(arguments, "--label") or name, _flag(arguments, "--seed") or "0"
+    Run(_flag(arguments, "--run") or default_place(task, label, seed)).refuse_if_locked()
+
+
+def _flag(arguments: list[str], name: str) -> str | None:
+    """The value of a flag, before the real parser sees it."""
+    for index, argument in enumerate(arguments):
+        if argument == name and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if argument.startswith(f"{name}="):
+            return argument.partition("=")[2]
+    return None
+
+
+def prepare_jax(deterministic: bool = False) -> None:
+    """A compilation cache that outlives the process: the second start compiles nothing. One thread
+    where the bits must not depend on the number of cores; JAX reads that when it is imported.
+    """
+    if deterministic:
+        os.environ["PJRT_NPROC"] = "1"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "grasp" / "jax"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")

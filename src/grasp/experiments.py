@@ -1,0 +1,218 @@
+"""Each figure of the paper as data: which agents on which tasks, with which seeds, for how long.
+
+    paper   the paper's own form: its preset, its steps, its seeds
+    small   the same figure with the default preset, fewer steps and seeds: two cores, hours
+
+Runs that two figures have in common lie in one directory and are made once. Importing this needs
+no JAX.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from grasp.environments import SUITE, TASKS, has_options
+from grasp.errors import UsageError
+from grasp.sweeps import Job, run_directory
+
+Scale = Literal["small", "paper"]
+Picture = Literal["curves", "values", "strip", "histograms", "options"]
+
+RATES = ("1e-4", "3e-4", "5e-4", "7e-4", "1e-3", "3e-3")  # the paper tuned over these
+HIERARCHICAL = ("collect", "point-mass", "ant-gather")
+PIXELS = tuple(
+    f"pixels:{task}" for task in ("finger-spin", "ball_in_cup-catch", "walker-walk", "cheetah-run")
+)
+SOFT = ("--target-period", "1", "--target-rate", "0.01")
+HARD = ("--target-period", "1000", "--target-rate", "1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """An agent as one figure wants it; `label` names it in paths and legends."""
+
+    agent: str
+    flags: tuple[str, ...] = ()
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.agent
+
+    @property
+    def slow(self) -> bool:
+        """Whether a run takes days on one core at either scale."""
+        return self.agent.startswith("UCT-")
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One figure."""
+
+    title: str
+    place: str  # in the paper
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    picture: Picture = "curves"
+    paper_seeds: int = 5
+    small_seeds: int = 3
+
+
+def _agents(*names: str) -> tuple[Variant, ...]:
+    return tuple(Variant(name) for name in names)
+
+
+def _rates(agent: str, flag: str) -> tuple[Variant, ...]:
+    return tuple(Variant(agent, (f"--{flag}", rate), f"{agent}-{flag}-{rate}") for rate in RATES)
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "hierarchical": Experiment(
+        "TD3, GA-1, GA-4 and A-8 on the option tasks", "Section 3.1, curves",
+        _agents("TD3", "GA-1", "GA-4", "A-8"), HIERARCHICAL,
+    ),
+    "hierarchical-all": Experiment(
+        "all variants on the option tasks", "Appendix, complete learning curves",
+        _agents("TD3", "GA-1", "GA-2", "GA-4", "GA-8", "A-4", "A-8"), HIERARCHICAL, small_seeds=1,
+    ),
+    "collect-pictures": Experiment(
+        "where the options of SA-3's and GA-3's heads lead on Collect",
+        "Section 3.1, pictures; Appendix, additional visualization",
+        _agents("SA-3", "GA-3"), ("collect",), "options", paper_seeds=1, small_seeds=1,
+    ),
+    "dm-control": Experiment(
+        "TD3, GA-1, GA-4, A-8 and UCT-50 on nine suite tasks", "Section 3.2, curves",
+        _agents("TD3", "GA-1", "GA-4", "A-8", "UCT-50"), SUITE, small_seeds=1,
+    ),
+    "dm-control-all": Experiment(
+        "all variants on nine suite tasks", "Appendix, complete learning curves",
+        _agents("TD3", "GA-1", "GA-2", "GA-4", "GA-8", "A-4", "A-8", "UCT-20", "UCT-50"), SUITE,
+        small_seeds=1,
+    ),
+    "switching-strip": Experiment(
+        "which head GA-4 picks over part of an episode", "Section 3.2, switching",
+        _agents("GA-4"), ("fish-swim",), "strip", paper_seeds=1, small_seeds=1,
+    ),
+    "switching-histograms": Experiment(
+        "return of planning minus return of each head alone, same starts and goals",
+        "Section 3.2, histograms; Appendix, switching between affordance mappings",
+        _agents("GA-4"), SUITE, "histograms", paper_seeds=1, small_seeds=1,
+    ),
+    "depth": Experiment(
+        "GA-4 with planning depths 1, 2 and 3", "Appendix, planning depths",
+        tuple(Variant("GA-4", ("--planner.depth", d), f"GA-4-depth-{d}") for d in "123"),
+        ("fish-swim",),
+    ),
+    "random-affordances": Experiment(
+        "learned against random affordances", "Appendix, randomly initialized affordances",
+        _agents("GA-4", "A-8", "TD3", "RND-GA-4", "RND-A-8"), ("fish-swim",),
+    ),
+    "pixels": Experiment(
+        "GA-4 from images against Dreamer", "Appendix, comparison with model-based RL",
+        _agents("GA-4"), PIXELS, paper_seeds=3, small_seeds=1,
+    ),
+    "learning-rates": Experiment(
+        "learning rates of GA-4's affordances, TD3's actor and critic",
+        "Appendix, hyperparameters",
+        _rates("GA-4", "affordance-learning-rate") + _rates("TD3", "actor-learning-rate")
+        + _rates("TD3", "critic-learning-rate"),
+        ("point_mass-easy",), "values", small_seeds=1,
+    ),
+    "targets": Experiment(
+        "hard copies of the target parameters against soft updates", "Appendix, hyperparameters",
+        (Variant("GA-4", HARD, "GA-4-hard-targets"), Variant("GA-4", SOFT, "GA-4-soft-targets")),
+        ("point_mass-easy",),
+    ),
+}  # fmt: skip
+
+# Environment steps. Where decisions are options they last long, and a step costs little.
+STEPS: dict[str, dict[str, int]] = {
+    "small": {"suite": 50_000, "pixels": 50_000, "collect": 1_200_000, "point-mass": 6_000_000,
+              "ant-gather": 6_000_000},
+    "paper": {"suite": 1_000_000, "pixels": 1_000_000} | dict.fromkeys(HIERARCHICAL, 500_000),
+}  # fmt: skip
+
+
+def named(name: str) -> Experiment:
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    near = difflib.get_close_matches(name, EXPERIMENTS, n=1, cutoff=0.3)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(f"no figure {name!r}; {hint}figures: {', '.join(EXPERIMENTS)}")
+
+
+def existing_tasks(experiment: Experiment) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tasks of a figure that exist, and those that are not built yet."""
+    there = tuple(task for task in experiment.tasks if task in TASKS)
+    return there, tuple(task for task in experiment.tasks if task not in TASKS)
+
+
+def steps_of(task: str, scale: Scale) -> int:
+    kind = "pixels" if task.startswith("pixels:") else task
+    return STEPS[scale].get(kind, STEPS[scale]["suite"])
+
+
+def jobs_of(
+    experiment: Experiment,
+    scale: Scale,
+    runs: Path,
+    *,
+    agents: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    tasks: Sequence[str] = (),
+    steps: int | None = None,
+    flags: tuple[str, ...] = (),
+) -> list[Job]:
+    """The runs of a figure at a scale, for the tasks that exist; agents, seeds, tasks, steps and
+    further flags in place of the figure's own where given.
+    """
+    count = experiment.paper_seeds if scale == "paper" else experiment.small_seeds
+    names = [variant.name for variant in experiment.variants]
+    for given, known, kind in ((tasks, experiment.tasks, "task"), (agents, names, "agent")):
+        for stranger in sorted(set(given) - set(known)):
+            raise UsageError(f"{stranger!r} is no {kind} of this figure; it has {', '.join(known)}")
+    usual = [v.name for v in experiment.variants if scale == "paper" or not v.slow]
+    preset = ("--preset", "paper") if scale == "paper" else ()
+    return [
+        Job(
+            agent=variant.agent,
+            task=task,
+            seed=seed,
+            run=run_directory(runs, task, variant.name, seed),
+            label=variant.name,
+            flags=(
+                *preset,
+                *("--steps", str(steps or steps_of(task, scale))),
+                *variant.flags,
+                *flags,
+            ),
+            steps=steps or steps_of(task, scale),
+        )
+        for task in existing_tasks(experiment)[0]
+        if not tasks or task in tasks
+        for variant in experiment.variants
+        if variant.name in (agents or usual)
+        for seed in (seeds or range(count))
+    ]
+
+
+# Seconds of one core per 1,000 decisions, measured over some hundred updates on reacher-easy while
+# both cores of the machine were busy; other machines differ, the ratios hold better.
+SECONDS: dict[str, dict[str, float]] = {
+    "small": {"TD3": 43, "GA-1": 37, "GA-4": 37},
+    "paper": {"TD3": 43, "GA-1": 37, "GA-4": 37},
+}
+DECISION = {"collect": 3.7, "point-mass": 87, "ant-gather": 87}  # steps of an option, about
+UPDATES = 4  # decisions per update on option tasks with the default preset
+
+
+def estimated_hours(job: Job, scale: Scale) -> float:
+    """Of one core, for a whole run."""
+    known = SECONDS[scale]
+    each = known.get(job.agent.removeprefix("RND-"), known["GA-4"])
+    decisions = job.steps / DECISION.get(job.task, 1)
+    if has_options(job.task) and scale == "small":
+        each /= UPDATES
+    return decisions / 1000 * each / 3600

@@ -1,0 +1,191 @@
+"""One page of a set of runs: the paper's claims, curves, scores, pictures, configurations.
+
+The HTML page holds its pictures and style in itself and asks nothing of a network. The Markdown
+page has the same claims and scores and no pictures.
+"""
+
+import base64
+import html
+import json
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from grasp.claims import MINIMUM, Gains, counted, findings
+from grasp.curves import Tasks, draw_curves, final_rows
+from grasp.results import Record, by_task
+from grasp.statistics import bootstrap_interval, final_scores, uneven
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1a1a1a; background: #fff }
+table { border-collapse: collapse; margin: 1rem 0; width: 100% }
+th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #ddd;
+         vertical-align: top }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
+img { max-width: 100% }
+.holds { color: #00694b; font-weight: 600 }
+.fails { color: #a33e00; font-weight: 600 }
+.open { color: #555 }
+pre { overflow-x: auto; background: #f6f6f6; padding: .7rem }
+.verdict, td:first-child { white-space: nowrap }
+"""
+CLASSES = {"holds": "holds", "does not hold": "fails", "not enough runs": "open"}
+RULES = (
+    f"Each comparison needs {MINIMUM} seeds of both agents. Agents are compared up to the steps "
+    "that all their seeds have. The final score is the mean of the last tenth of evaluations; "
+    "± is the standard error over seeds; brackets hold the interquartile mean's 95 % bootstrap "
+    "interval."
+)
+SCORES = ("task", "agent", "seeds", "steps", "final score", "interquartile mean", "hours")
+
+
+def suites(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each suite; the paper's first."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.suite, []).append(record)
+    first = [name for name in ("dm_control", "hierarchical", "pixels") if name in found]
+    return {name: found[name] for name in (*first, *sorted(found.keys() - set(first)))}
+
+
+def paper_tasks(records: Iterable[Record]) -> Tasks:
+    """What the claims are computed from: runs of the paper's suites, no ablations."""
+    return by_task(r for r in records if r.suite in ("dm_control", "hierarchical", "pixels"))
+
+
+def score_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """One row per task and agent."""
+    tasks = by_task(records)
+    success = {record.task for record in records if record.has_success}
+    rows = []
+    for task, agent, seeds, steps, mean, error, middle in final_rows(tasks):
+        low, high = bootstrap_interval([final_scores(tasks[task][agent], steps)])
+        hours = [r.facts.get("hours") for r in records if (r.task, r.label) == (task, agent)]
+        known = [hour for hour in hours if hour is not None]
+        spread = "" if np.isnan(error) else f" ± {_score(error, task in success)}"
+        interval = f" [{_score(low, task in success)}, {_score(high, task in success)}]"
+        rows.append(
+            (
+                task, agent, str(seeds), f"{steps:,}", _score(mean, task in success) + spread,
+                _score(middle, task in success) + (interval if seeds > 1 else ""),
+                f"{np.mean(known):.2g}" if known else "",
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _score(value: float | int, success: bool) -> str:
+    return f"{value:.1%}" if success else f"{value:.1f}"
+
+
+def as_html(records: Sequence[Record], title: str, switching: Gains | None = None) -> str:
+    """The page."""
+    found = findings(paper_tasks(records), switching)
+    parts = [f"<h1>{html.escape(title)}</h1>", f"<p>{_about(records)}</p>"]
+    parts += ["<h2>Claims of the paper</h2>", f"<p>{counted(found)}. {html.escape(RULES)}</p>"]
+    rows = "".join(
+        f"<tr><td>{claim.place}</td><td>{html.escape(claim.sentence)}</td>"
+        f'<td class="verdict {CLASSES[one.verdict]}">{one.verdict}</td>'
+        f"<td>{html.escape(one.because)}</td></tr>"
+        for claim, one in found
+    )
+    parts.append(f"<table>{_head(('where', 'claim', 'verdict', 'because'))}{rows}</table>")
+    for suite, mine in suites(records).items():
+        parts += _suite(suite, mine)
+    parts += ["<h2>How each run was made</h2>", *(_configuration(record) for record in records)]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head>\n"
+        f"<body>{chr(10).join(parts)}</body></html>\n"
+    )
+
+
+def _suite(suite: str, records: Sequence[Record]) -> list[str]:
+    """Curves, notes, scores and the runs' own pictures."""
+    tasks = by_task(records)
+    success = {record.task for record in records if record.has_success}
+    parts = [f"<h2>{html.escape(suite)}</h2>"]
+    for task, agents in tasks.items():
+        parts += [f"<p>{html.escape(sentence)}.</p>" for sentence in uneven(agents, task)]
+    with tempfile.TemporaryDirectory() as folder:
+        picture = draw_curves(tasks, Path(folder) / "curves.png", success=success)[0]
+        parts.append(_image(picture, f"learning curves of {suite}"))
+    cells = "".join(
+        "<tr>" + "".join(_cell(index, value) for index, value in enumerate(row)) + "</tr>"
+        for row in score_rows(records)
+    )
+    parts.append(f"<table>{_head(SCORES, numbers_from=2)}{cells}</table>")
+    for record in records:
+        for picture in pictures_of(record):
+            name = f"{record.label} on {record.task}, seed {record.seed}: {picture.stem}"
+            parts += [f"<h3>{html.escape(name)}</h3>", _image(picture, name)]
+    return parts
+
+
+def pictures_of(record: Record) -> list[Path]:
+    """Where the heads' options lead, if `grasp look` has drawn it for the run or beside a file."""
+    if record.source.is_dir():
+        return sorted(record.source.glob("affordances.png"))
+    return sorted(record.source.parent.glob(f"{record.label}-affordances.png"))[: record.seed == 0]
+
+
+def _image(picture: Path, text: str) -> str:
+    content = base64.b64encode(picture.read_bytes()).decode()
+    return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{content}">'
+
+
+def _cell(index: int, value: str) -> str:
+    return f'<td class="number">{html.escape(value)}</td>' if index > 1 else f"<td>{value}</td>"
+
+
+def _head(names: Sequence[str], numbers_from: int = 99) -> str:
+    kinds = [' class="number"' if index >= numbers_from else "" for index in range(len(names))]
+    cells = (f"<th{kind}>{name}</th>" for kind, name in zip(kinds, names, strict=True))
+    return "<tr>" + "".join(cells) + "</tr>"
+
+
+def _configuration(record: Record) -> str:
+    name = html.escape(f"{record.label} on {record.task}, seed {record.seed}")
+    command = html.escape(str(record.facts.get("command", "not recorded")))
+    content = html.escape(json.dumps(record.facts.get("configuration", {}), indent=1))
+    return (
+        f"<details><summary>{name}: <code>{command}</code></summary><pre>{content}</pre></details>"
+    )
+
+
+def _about(records: Sequence[Record]) -> str:
+    agents, tasks = {r.label for r in records}, {(r.suite, r.task) for r in records}
+    hours = sum(record.facts.get("hours") or 0 for record in records)
+    return (
+        f"{len(records)} runs of {len(agents)} agents on {len(tasks)} tasks, {hours:.1f} hours of "
+        "computing in all."
+    )
+
+
+def as_markdown(
+    records: Sequence[Record], title: str, command: str, switching: Gains | None = None
+) -> str:
+    """Claims and scores, for a file that is committed."""
+    found = findings(paper_tasks(records), switching)
+    lines = [f"# {title}", "", f"Written by `{command}`; not edited by hand. {_about(records)}", ""]
+    lines += ["## Claims of the paper", "", f"{counted(found)}. {RULES}", ""]
+    rows = [(claim.place, claim.sentence, one.verdict, one.because) for claim, one in found]
+    lines += _markdown_table(("where", "claim", "verdict", "because"), rows)
+    for suite, mine in suites(records).items():
+        lines += ["", f"## {suite}", ""]
+        for task, agents in by_task(mine).items():
+            lines += [f"{sentence}.\n" for sentence in uneven(agents, task)]
+        lines += _markdown_table(SCORES, score_rows(mine))
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(header) + " |",
+        "|" + "---|" * len(header),
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
+    ]

@@ -1,0 +1,142 @@
+"""Run directories and result files as data: what is damaged, missing or there twice is named, and
+nothing is overwritten.
+"""
+
+import json
+
+import pytest
+
+from grasp.__main__ import main
+from grasp.results import read_records, read_switching
+from grasp.runs import Run
+
+CONFIG = {
+    "task": "walker-walk", "name": "GA-4", "seed": 0, "agent": {"kind": "Grasp", "width": 8},
+    "steps": 20, "evaluation_episodes": 1, "version": "0", "command": "grasp train",
+}  # fmt: skip
+
+
+def made(path, scores=(1.0, 2.0), **other):
+    """A run directory with evaluations every 10 steps."""
+    run = Run(path)
+    run.claim(CONFIG | other)
+    for index, score in enumerate(scores, 1):
+        run.append({
+            "environment_steps": 10 * index, "decisions": 10 * index, "time/seconds": 36.0 * index,
+            "eval/return": score,
+        })  # fmt: skip
+    return path
+
+
+def refused(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    error = capsys.readouterr().err
+    assert code in (2, 5)
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    return error
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_runs_and_their_exports_say_the_same(tmp_path, capsys):
+    made(tmp_path / "runs" / "a"), made(tmp_path / "runs" / "b", seed=1)
+    assert (
+        main(["export", *map(str, (tmp_path / "runs").iterdir()), "--to", str(tmp_path / "r")]) == 0
+    )
+    files, runs = read_records([tmp_path / "r"]), read_records([tmp_path / "runs"])
+    assert [record[:4] for record in files] == [record[:4] for record in runs]
+    for one, other in zip(files, runs, strict=True):
+        assert [part.tolist() for part in one.curve] == [part.tolist() for part in other.curve]
+    assert files[0].facts["hours"] == 0.02
+
+
+@pytest.mark.parametrize("command", ["export", "report", "figure"])
+def test_a_missing_run_is_named(tmp_path, capsys, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "a")
+    before = contents(tmp_path)
+    assert "nowhere" in refused(capsys, command, tmp_path / "a", tmp_path / "nowhere")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["export", "report", "figure"])
+def test_a_half_written_line_is_accepted_at_the_end_only(tmp_path, capsys, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    run = Run(made(tmp_path / "a"))
+    whole = run.metrics_file.read_text()
+    run.metrics_file.write_text(whole + '{"decisions": 30, "eval/ret')
+    assert main([command, str(run.path)]) == 0
+    run.metrics_file.write_text(whole[:40] + "\n" + whole)
+    before = contents(tmp_path)
+    assert "line 1 of" in refused(capsys, command, run.path)
+    assert contents(tmp_path) == before
+
+
+def test_two_runs_with_the_same_name_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "a"), made(tmp_path / "b", scores=(5.0,))
+    assert "would both be written to" in refused(capsys, "export", "a", "b")
+    assert not (tmp_path / "results").exists()
+    assert "is there twice" in refused(capsys, "report", "a", "b")
+    assert "is there twice" in refused(capsys, "figure", "a", "b")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_result_of_another_configuration_stays(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "a"), made(tmp_path / "b", agent={"kind": "Grasp", "width": 16})
+    assert main(["export", "a"]) == 0
+    before = contents(tmp_path / "results")
+    assert "same name and another configuration" in refused(capsys, "export", "b")
+    assert contents(tmp_path / "results") == before
+    Run("a").append({"environment_steps": 30, "decisions": 30, "time/seconds": 9, "eval/return": 3})
+    assert main(["export", "a"]) == 0  # the same run, gone on
+    assert main(["export", "b", "--replace"]) == 0
+    facts = json.loads((tmp_path / "results/dm_control/walker-walk/GA-4-seed0.json").read_text())
+    assert facts["configuration"]["agent"]["width"] == 16
+
+
+def test_runs_of_different_step_counts_are_said_in_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "runs" / "a"), made(tmp_path / "runs" / "b", (1.0, 2.0, 3.0), seed=1)
+    assert main(["figure", "runs"]) == 0
+    note = capsys.readouterr().err
+    assert note.startswith("note: GA-4 on walker-walk: seeds end at 20 and 30 steps")
+    assert note.count("\n") == 1
+    last = (tmp_path / "runs" / "curves.csv").read_text().splitlines()[-1]
+    assert last.startswith("walker-walk,GA-4,2,20,2.0")
+    assert main(["report", "runs"]) == 0
+    assert "seeds end at 20 and 30 steps" in (tmp_path / "report.html").read_text()
+
+
+def test_gains_over_single_heads_are_read_from_the_histograms(tmp_path, capsys):
+    table = tmp_path / "switching-histograms-small.csv"
+    table.write_text("task,configuration,planned,head,alone\na,0,5,0,1\na,1,5,0,3\na,0,5,1,6\n")
+    assert read_switching([tmp_path]) == {"a": {0: 3.0, 1: -1.0}}
+    assert "give their runs as well" in refused(capsys, "report", tmp_path)
+
+
+def test_a_run_without_an_evaluation_is_refused(tmp_path, capsys):
+    made(tmp_path / "a", scores=())
+    assert "metrics.jsonl" in refused(capsys, "export", tmp_path / "a")
+    Run(tmp_path / "a").append({"environment_steps": 1, "decisions": 1})
+    assert "no evaluation yet" in refused(capsys, "export", tmp_path / "a")
+
+
+def test_the_report_is_one_file_that_asks_nothing_of_a_network(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "runs" / "a", command="grasp train GA-4 --label '<b>'")
+    assert main(["report", "runs", "--to", "out/page.html"]) == 0
+    page = (tmp_path / "out" / "page.html").read_text()
+    assert page.count("data:image/png;base64,") == 1
+    assert "http" not in page
+    assert "<b>" not in page
+    assert "14 have not enough runs" in page
+    assert "&quot;width&quot;: 8" in page
+    assert main(["report", "runs", "--to", "page.md"]) == 0
+    assert "| walker-walk | GA-4 | 1 | 20 | 2.0 |" in (tmp_path / "page.md").read_text()
+    assert ".html or .md" in refused(capsys, "report", "runs", "--to", "page.pdf")
+    assert "nothing to report" in refused(capsys, "report")
