@@ -20,6 +20,7 @@ LAYERS: list[set[str]] = [
     {"evaluation", "log", "results"},
     {"training", "progress", "pretraining"},
     {"session"},
+    {"lens"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
