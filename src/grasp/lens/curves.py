@@ -6,6 +6,8 @@ from typing import Any
 
 from grasp.runs import Facts, Run
 
+Points = list[list[float | int]]  # environment steps, and one number or one per head
+
 MOST_POINTS = 600
 SCALARS = (
     "eval/return",
@@ -43,7 +45,7 @@ def curves(run: Run) -> dict[str, Any]:
     }
 
 
-def _pairs(rows: list[Facts], name: str) -> list[list[float]]:
+def _pairs(rows: list[Facts], name: str) -> Points:
     return [
         [row["environment_steps"], row[name]]
         for row in rows
@@ -51,7 +53,7 @@ def _pairs(rows: list[Facts], name: str) -> list[list[float]]:
     ]
 
 
-def _thinned(points: list[list[float]]) -> list[list[float]]:
+def _thinned(points: Points) -> Points:
     """At most `MOST_POINTS` of the points, the last among them."""
     every = -(-len(points) // MOST_POINTS) or 1
     return points[::-1][::every][::-1]

@@ -5,6 +5,7 @@ are off or one is forced. Asking for a moment plays as far as needed; a spec tha
 takes over what was played before.
 """
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -121,10 +122,9 @@ class Episode:
     def _arrive(
         self, observation: np.ndarray, goal: np.ndarray, returned: float | int, steps: int
     ) -> None:
+        state = copy.deepcopy(self.world.state())  # an environment may hand out its own arrays
         plan = one_plan(self.agent, observation, goal)
-        self.moments.append(
-            Moment(observation, goal, self.world.state(), plan, float(returned), steps)
-        )
+        self.moments.append(Moment(observation, goal, state, plan, float(returned), steps))
 
     def _return_to(self, at: int) -> None:
         """Put the world where it stood at a moment: by its state, or by the same actions again."""

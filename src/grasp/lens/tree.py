@@ -25,7 +25,7 @@ from grasp.agents.grasp import Grasp
 from grasp.errors import UsageError
 from grasp.model import Model
 from grasp.planners.complete_tree import CompleteTree, expand
-from grasp.planners.plan import Plan
+from grasp.planners.plan import Plan, plan_one
 from grasp.randomness import Stream, key
 
 DEEPEST = 3  # levels shown of a planner that looks less deep
@@ -104,7 +104,7 @@ class Watching:
     def __call__(
         self, model: Model, affordances: Affordances, root: Any, key: PRNGKeyArray
     ) -> Plan:
-        raise UsageError("the Lens plans for batches of roots; call `batch`")
+        return plan_one(self, model, affordances, root, key)
 
     def batch(self, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray) -> Plan:
         self.seen[:] = levels(model, affordances, roots, self.tree, self.shown)

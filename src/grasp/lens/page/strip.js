@@ -1,0 +1,61 @@
+// The strip: which head was chosen at each decision, and the return so far below it.
+
+import { colour, number } from "./format.js";
+
+export class Strip {
+  constructor(canvas, jump) {
+    this.canvas = canvas;
+    canvas.addEventListener("click", (event) => {
+      if (!this.moment) return;
+      const share = event.offsetX / canvas.clientWidth;
+      jump(Math.min(Math.floor(share * this.cells()), this.moment.heads.length));
+    });
+    new ResizeObserver(() => this.moment && this.show(this.moment)).observe(canvas);
+  }
+
+  cells() { return Math.max(this.moment.heads.length + (this.moment.ended ? 0 : 1), 8); }
+
+  show(moment) {
+    this.moment = moment;
+    const { canvas } = this, scale = devicePixelRatio || 1, width = canvas.clientWidth;
+    const height = canvas.clientHeight, band = 26, cells = this.cells(), step = width / cells;
+    canvas.width = width * scale;
+    canvas.height = height * scale;
+    const pen = canvas.getContext("2d");
+    pen.scale(scale, scale);
+    pen.fillStyle = "#eef1f5";
+    pen.fillRect(0, 0, width, band);
+    pen.font = "600 12px system-ui, sans-serif";
+    pen.textAlign = "center";
+    moment.heads.forEach((head, index) => {
+      pen.fillStyle = colour(head);
+      pen.fillRect(index * step, 0, Math.max(step - (step > 5 ? 1 : 0), 0.6), band);
+      if (step > 13) {
+        pen.fillStyle = "#fff";
+        pen.fillText(String(head), (index + 0.5) * step, band - 8);
+      }
+    });
+    this.line(pen, moment, step, band + 8, height - 6);
+    pen.strokeStyle = "#000";
+    pen.lineWidth = 2;
+    const at = (moment.index + (moment.over ? 0 : 0.5)) * step;
+    pen.beginPath();
+    pen.moveTo(Math.min(Math.max(at, 1), width - 1), 0);
+    pen.lineTo(Math.min(Math.max(at, 1), width - 1), height);
+    pen.stroke();
+  }
+
+  line(pen, moment, step, top, bottom) {
+    const { returns } = moment, low = Math.min(...returns, 0), high = Math.max(...returns, 0), span = high - low || 1;
+    const y = (value) => bottom - ((value - low) / span) * (bottom - top);
+    pen.strokeStyle = "#1a1f26";
+    pen.lineWidth = 1.6;
+    pen.beginPath();
+    returns.forEach((value, index) => pen[index ? "lineTo" : "moveTo"](index * step, y(value)));
+    pen.stroke();
+    pen.fillStyle = "#5a6472";
+    pen.font = "12px system-ui, sans-serif";
+    pen.textAlign = "right";
+    pen.fillText(`return ${number(returns[returns.length - 1])}`, this.canvas.clientWidth - 2, bottom + 3);
+  }
+}
