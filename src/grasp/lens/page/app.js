@@ -172,7 +172,7 @@ function show(moment) {
   if (moment.scene) byId("order").value = moment.scene.order.join("");
   const end = moment.success === true ? ": success" : moment.success === false ? ": no success" : "";
   const what = moment.over ? `over${end}` : `head ${moment.chosen} is chosen`;
-  byId("now").textContent = `Decision ${moment.index}${moment.ended ? ` of ${moment.heads.length}` : ""} · return so far ${number(moment.returned)} · ${moment.steps} steps · ${what}`;
+  byId("now").textContent = `Decision ${moment.index}${moment.ended ? ` of ${moment.heads.length}` : ""} · return so far ${number(moment.returned)} · ${moment.steps} ${moment.steps === 1 ? "step" : "steps"} · ${what}`;
   byId("forward").disabled = moment.over;
   byId("back").disabled = byId("first").disabled = moment.index === 0;
 }

@@ -12,7 +12,7 @@ export function number(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   const text = size >= 1e5 ? value.toExponential(1) : value.toFixed(size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : digits);
-  return text.replace(/^-/, "−");
+  return text.replace(/^-(?=0\.?0*$)/, "").replace(/^-/, "−"); // no minus before a nought
 }
 
 export function percent(value) {

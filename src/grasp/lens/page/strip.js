@@ -27,15 +27,16 @@ export class Strip {
     pen.fillRect(0, 0, width, band);
     pen.font = "600 12px system-ui, sans-serif";
     pen.textAlign = "center";
+    let from = 0;
     moment.heads.forEach((head, index) => {
+      if (step < 6 && moment.heads[index + 1] === head) return; // thin cells are drawn as one
       pen.fillStyle = colour(head);
-      pen.fillRect(index * step, 0, Math.max(step - (step > 5 ? 1 : 0), 0.6), band);
-      if (step > 13) {
-        pen.fillStyle = "#fff";
-        pen.fillText(String(head), (index + 0.5) * step, band - 8);
-      }
+      pen.fillRect(from * step, 0, (index + 1 - from) * step - (step < 6 ? 0 : 1), band);
+      pen.fillStyle = "#fff";
+      if ((index + 1 - from) * step > 13) pen.fillText(String(head), ((from + index + 1) / 2) * step, band - 8);
+      from = index + 1;
     });
-    this.line(pen, moment, step, band + 8, height - 6);
+    this.line(pen, moment, step, band + 8, height - 20);
     pen.strokeStyle = "#000";
     pen.lineWidth = 2;
     const at = (moment.index + (moment.over ? 0 : 0.5)) * step;
@@ -55,7 +56,9 @@ export class Strip {
     pen.stroke();
     pen.fillStyle = "#5a6472";
     pen.font = "12px system-ui, sans-serif";
+    pen.textAlign = "left";
+    pen.fillText("return so far", 2, bottom + 16);
     pen.textAlign = "right";
-    pen.fillText(`return ${number(returns[returns.length - 1])}`, this.canvas.clientWidth - 2, bottom + 3);
+    pen.fillText(number(returns[returns.length - 1]), this.canvas.clientWidth - 2, bottom + 16);
   }
 }

@@ -47,9 +47,9 @@ export class Tree {
       element("td", {}, ...guides, toggle, chip(node.head), steps.length === 1 && this.moment.chosen === node.head ? " ▶" : ""),
       ...[number(node.reward), number(node.duration, 1), number(node.value), number(node.q)].map((text) => element("td", { class: "number" }, text)),
       element("td", {}, meter(node.policy, 0, 1, colour(node.head)), ` ${percent(node.policy)}`));
-    const point = () => { this.focused = id; this.explain(node, here, beyond); this.pointed(steps); };
+    const point = () => { this.explain(node, here, beyond); this.pointed(steps); };
     row.addEventListener("mouseenter", point);
-    row.addEventListener("focus", point);
+    row.addEventListener("focus", () => { this.focused = id; point(); });
     row.addEventListener("mouseleave", () => this.pointed(null));
     row.addEventListener("blur", () => this.pointed(null));
     row.addEventListener("keydown", (event) => this.key(event, id, inside, opened));
