@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests install clean
+.PHONY: demo test check tests test-browser install clean
 
 install: $(VENV)/installed
 
@@ -27,6 +27,10 @@ check: install
 
 tests: install
 	$(BIN)/pytest
+
+test-browser: install  ## the Lens in a real browser; needs Chromium (or CHROMIUM=path)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+	$(BIN)/pytest -n 0 tests/browser/lens_in_browser.py
 
 clean:
 	rm -rf $(VENV) .cache

@@ -10,27 +10,69 @@ import subprocess
 import sys
 from pathlib import Path
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+import grasp
 from grasp.__main__ import main
+from grasp.runs import Run
+from grasp.training import named_arrays
 
 PICTURES = Path(__file__).parents[2] / ".cache" / "lens-browser"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 SMALL = [
-    "--steps", "60000", "--evaluate-every", "30000", "--evaluation-episodes", "2",
-    "--width", "32", "--batch", "32", "--warm-up", "2000", "--planner.depth", "2",
+    "--steps", "6000", "--evaluate-every", "2000", "--evaluation-episodes", "2", "--log-every",
+    "500", "--width", "64", "--batch", "16", "--warm-up", "100", "--planner.depth", "2",
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
-    """A run given by LENS_RUN, or a small one made here."""
+    """A run given by LENS_RUN (an SA-3 that has learned to collect), or one made here."""
     if "LENS_RUN" in os.environ:
         return Path(os.environ["LENS_RUN"])
     path = tmp_path_factory.mktemp("runs") / "collect-SA-3"
     assert main(["train", "SA-3", "--task", "collect", "--run", str(path), *SMALL]) == 0
+    teach(path)
     return path
+
+
+def teach(path):
+    """Show the three heads where A, B and C are, by regression: half a minute instead of half an
+    hour of reinforcement learning, for a test of the page and not of the agent.
+    """
+    compiled = grasp.load(path).compiled
+    state = compiled.agent.init(compiled.sizes, jax.random.key(0))
+    optimiser = optax.adam(2e-3)
+    parts = (state.online.model, state.online.affordances)
+
+    def loss(parts, observations):
+        model, affordances = parts
+        roots = jax.vmap(model.encode)(observations, jnp.zeros((len(observations), 9)))
+        wanted = 2 * observations[:, 2:8].reshape(-1, 3, 2) - 1
+        return jnp.mean((jax.vmap(affordances)(roots) - wanted) ** 2)
+
+    @eqx.filter_jit
+    def learn(parts, memory, key):
+        places, flags = jax.random.split(key)
+        there = jax.random.bernoulli(flags, 0.8, (256, 3)).astype(float)
+        observations = jnp.concatenate([jax.random.uniform(places, (256, 8)), there], axis=-1)
+        gradient = eqx.filter_grad(loss)(parts, observations)
+        changes, memory = optimiser.update(gradient, memory)
+        return eqx.apply_updates(parts, changes), memory
+
+    memory = optimiser.init(eqx.filter(parts, eqx.is_array))
+    for key in jax.random.split(jax.random.key(1), 3000):
+        parts, memory = learn(parts, memory, key)
+    taught = type(state.online)(model=parts[0], affordances=parts[1])
+    state = eqx.tree_at(lambda s: (s.online, s.target), state, (taught, taught))
+    arrays = named_arrays(eqx.filter(state, eqx.is_array))
+    run = Run.existing(path)
+    run.save(10**9, {f"agent/{name}": array for name, array in arrays.items()}, {})
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +153,7 @@ def test_a_head_follows_an_object_that_is_dragged(page):
     drag(page, "#object-A rect", [(0.2 + 0.03 * i, 0.2 + 0.02 * i) for i in range(20)])
     target = (0.85, 0.85)
     page.mouse.move(*square(page)(*target))
-    page.wait_for_function("document.querySelector('#rate').textContent.includes('updates')")
+    expect(page.locator("#rate")).to_contain_text("updates")
     page.wait_for_timeout(800)  # the last place has been answered
     assert ends(page) != before  # while the button is still down
     picture(page, "dragging")
@@ -123,11 +165,10 @@ def test_a_head_follows_an_object_that_is_dragged(page):
     page.wait_for_timeout(800)
     page.mouse.up()
     page.wait_for_timeout(500)
-    if "LENS_RUN" in os.environ:  # an agent that has learned to collect
-        assert near < 0.15
-        assert nearest_end(page, far) < 0.15
+    assert near < 0.17  # an option ends within 0.12 of where it aims
+    assert nearest_end(page, far) < 0.17
     page.click("#undo-scene")
-    page.wait_for_function("document.querySelector('#undo-scene').hidden")
+    expect(page.locator("#undo-scene")).to_be_hidden()
     page.wait_for_timeout(300)
     assert ends(page) == before
 
