@@ -25,6 +25,12 @@ def collect_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def point_mass_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "point-mass"
+    return trained(folder, "GA-4", "point-mass", "--steps", "1500", "--num-envs", "2")
+
+
+@pytest.fixture(scope="session")
 def pendulum_run(tmp_path_factory):
     """A world that cannot be put back into a state, nor drawn."""
     folder = tmp_path_factory.mktemp("runs") / "pendulum"

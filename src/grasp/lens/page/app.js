@@ -112,7 +112,7 @@ async function drag(scene) {
   await go(0, { passing: true, spec });
   const now = performance.now();
   stamps = [...stamps.filter((time) => now - time < 1000), now];
-  byId("rate").textContent = `${stamps.length} updates in the last second`;
+  byId("rate").textContent = `· live, ${stamps.length} updates/s`;
 }
 
 async function arrange(scene, id) {

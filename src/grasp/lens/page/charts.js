@@ -1,6 +1,6 @@
 // Line charts and stacked shares, drawn to the width they are given.
 
-import { colour, drawn, element, number } from "./format.js";
+import { colour, drawn, element, ink, number } from "./format.js";
 
 const HEIGHT = 210, LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 28;
 
@@ -39,7 +39,7 @@ export function shareChart(title, note, points) {
       const last = points[points.length - 1], middle = (below(last) + last[head + 1] / 2) / total(last);
       if (last[head + 1] > 0.06) {
         const label = drawn("text", { x: width - RIGHT - 8, y: axes.y(middle) + 4, "text-anchor": "end" }, `head ${head}`);
-        label.style.fill = "#fff";
+        label.style.fill = ink(head);
         label.style.fontWeight = 600;
         svg.append(label);
       }

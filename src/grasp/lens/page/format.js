@@ -6,6 +6,13 @@ let colours = ["#0072B2"];
 
 export function useColours(given) { colours = given; }
 export function colour(head) { return colours[head % colours.length]; }
+
+// White or black, whichever reads better on a head's colour.
+export function ink(head) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour(head).slice(at, at + 2), 16));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#000" : "#fff";
+}
+
 export function dash(head) { return DASHES[head % DASHES.length]; }
 
 export function number(value, digits = 3) {
@@ -45,6 +52,7 @@ function filled(node, attributes, children) {
 export function chip(head) {
   const made = element("span", { class: "chip" }, String(head));
   made.style.background = colour(head);
+  made.style.color = ink(head);
   return made;
 }
 

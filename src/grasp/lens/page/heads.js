@@ -12,13 +12,13 @@ export function showHeads(place, facts, moment, rule, { force, off }) {
       element("td", {}, chip(head), chosen ? " ▶" : ""),
       element("td", {}, proposal(facts, moment, head, actions[head])),
       element("td", { class: "number q" }, number(q[head])),
-      element("td", { class: "bar-of-q" }, meter(q[head], low, high, colour(head))),
+      element("td", { class: "only-wide" }, meter(q[head], low, high, colour(head))),
       element("td", { class: "number policy" }, percent(policy[head])),
-      element("td", {}, meter(policy[head], 0, 1, colour(head))),
+      element("td", { class: "only-wide" }, meter(policy[head], 0, 1, colour(head))),
       element("td", {}, element("input", { type: "checkbox", checked: !isOff, disabled: only || q.length === 1, "aria-label": `head ${head} may be chosen`, title: only ? "at least one head stays on" : "may be chosen (Shift + number)", onchange: () => off(head) })),
       element("td", {}, element("button", { "aria-pressed": String(forced), title: `take head ${head} at every decision from here on (key ${head + 1})`, onclick: () => force(head) }, forced ? "Forced" : "Force")));
   });
-  const top = element("tr", {}, ...["Head", facts.scenic ? "Proposes to go to" : "Proposes", "Q", "", "π", "", "On", ""].map((text, index) => element("th", { class: index === 2 || index === 4 ? "number" : index === 3 ? "bar-of-q" : "" }, text)));
+  const top = element("tr", {}, ...["Head", facts.scenic ? "Proposes to go to" : "Proposes", "Q", "", "π", "", "On", ""].map((text, index) => element("th", { class: index === 2 || index === 4 ? "number" : index === 3 || index === 5 ? "only-wide" : "" }, text)));
   place.replaceChildren(element("table", {}, element("thead", {}, top), element("tbody", {}, ...rows)));
 }
 

@@ -20,7 +20,7 @@ export function showOutcome(place, { free, mine, rules, all, busy, problem }, co
   const add = (name, result, kind) => rows.push(element("tr", { class: kind },
     element("td", {}, name),
     element("td", { class: "number returned" }, result ? number(result.returned) : "…"),
-    element("td", {}, result ? meter(result.returned, low, high, "#5a6472") : ""),
+    element("td", { class: "only-wide" }, result ? meter(result.returned, low, high, "#5a6472") : ""),
     element("td", { class: "number" }, result && free && result !== free ? signed(result.returned - free.returned) : ""),
     element("td", {}, result?.success === true ? "success" : result?.success === false ? "no success" : ""),
     element("td", { class: "number" }, result ? String(result.decisions) : "")));
@@ -28,6 +28,6 @@ export function showOutcome(place, { free, mine, rules, all, busy, problem }, co
   if (rules) add(`yours: ${rulesName(rules)}`, mine, "mine");
   (all ?? []).slice(1).forEach((result) => add(ruleName(result.rule), result, "other"));
   const button = element("button", { id: "compare", disabled: busy, onclick: compare }, busy ? "Playing …" : "Compare every head alone and off");
-  const top = ["Rule", "Return", "", "vs. planning", "", "Decisions"].map((text, index) => element("th", { class: index === 1 || index === 3 || index === 5 ? "number" : "" }, text));
+  const top = ["Rule", "Return", "", "vs. planning", "", "Decisions"].map((text, index) => element("th", { class: index % 2 ? "number" : index === 2 ? "only-wide" : "" }, text));
   place.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...top)), element("tbody", {}, ...rows)), all ? "" : button, problem ? element("p", {}, problem) : "");
 }

@@ -1,6 +1,6 @@
 // The strip: which head was chosen at each decision, and the return so far below it.
 
-import { colour, number } from "./format.js";
+import { colour, ink, number } from "./format.js";
 
 export class Strip {
   constructor(canvas, jump) {
@@ -32,17 +32,24 @@ export class Strip {
       if (step < 6 && moment.heads[index + 1] === head) return; // thin cells are drawn as one
       pen.fillStyle = colour(head);
       pen.fillRect(from * step, 0, (index + 1 - from) * step - (step < 6 ? 0 : 1), band);
-      pen.fillStyle = "#fff";
+      pen.fillStyle = ink(head);
       if ((index + 1 - from) * step > 13) pen.fillText(String(head), ((from + index + 1) / 2) * step, band - 8);
       from = index + 1;
     });
     this.line(pen, moment, step, band + 8, height - 20);
+    this.cursor(pen, moment, step, band, height - 18);
+  }
+
+  // A frame around the decision shown and a line through the return; the end is a line alone.
+  cursor(pen, moment, step, band, bottom) {
+    const width = this.canvas.clientWidth, left = moment.index * step;
+    const at = Math.min(Math.max(moment.over ? left : left + step / 2, 1), width - 1);
     pen.strokeStyle = "#000";
     pen.lineWidth = 2;
-    const at = (moment.index + (moment.over ? 0 : 0.5)) * step;
+    if (step >= 6 && !moment.over) pen.strokeRect(left + 1, 1, step - 3, band - 2);
     pen.beginPath();
-    pen.moveTo(Math.min(Math.max(at, 1), width - 1), 0);
-    pen.lineTo(Math.min(Math.max(at, 1), width - 1), height);
+    pen.moveTo(at, step >= 6 && !moment.over ? band : 0);
+    pen.lineTo(at, bottom);
     pen.stroke();
   }
 

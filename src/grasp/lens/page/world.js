@@ -1,6 +1,6 @@
 // The world: a scene whose parts can be dragged, with each head's path, or the environment's own frame.
 
-import { colour, dash, drawn, element } from "./format.js";
+import { colour, dash, drawn, element, ink } from "./format.js";
 
 const SIZE = 520, MARGIN = 26;
 const across = (x) => MARGIN + x * (SIZE - 2 * MARGIN);
@@ -90,7 +90,7 @@ export class World {
         drawn("title", {}, `head ${head} leads here`),
         drawn("circle", { r: 10, fill: colour(head), stroke: "#fff", "stroke-width": 1.5 }));
       const text = drawn("text", { "text-anchor": "middle", y: 4.5 }, String(head));
-      Object.assign(text.style, { fill: "#fff", fontWeight: 700 });
+      Object.assign(text.style, { fill: ink(head), fontWeight: 700 });
       end.append(text);
       end.style.pointerEvents = "none";
       paths.append(drawn("circle", { cx: across(x) + shift, cy: upward(y) + shift, r: chosen ? 6 : 4.5, fill: colour(head) }));
