@@ -38,6 +38,12 @@ def pendulum_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def uct_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "uct"
+    return trained(folder, "UCT-6", "gym:Pendulum-v1", "--steps", "60", "--planner.depth", "2")
+
+
+@pytest.fixture(scope="session")
 def td3_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "td3"
     return trained(folder, "TD3", "gym:Pendulum-v1", "--steps", "120")

@@ -196,6 +196,17 @@ def test_wrong_bodies_get_a_sentence(lens, body, status):
     assert len(content) > 10
 
 
+def test_an_environment_that_fails_is_told_and_the_lens_goes_on(lens, monkeypatch):
+    def broken(asked):
+        raise ZeroDivisionError("of the environment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("grasp.lens.view.outlook", lambda *given: broken(given))
+        status, content = asked(lens, "api/moment", {"spec": {"start": 7}, "at": 0})
+        assert (status, content) == (500, b"ZeroDivisionError: of the environment")
+    assert asked(lens, "api/moment", {"spec": {"start": 7}, "at": 0})[0] == 200
+
+
 def test_nothing_listens_outside_loopback(lens):
     assert lens.socket.getsockname()[0] == "127.0.0.1"
     table = Path("/proc/net/tcp")

@@ -62,7 +62,7 @@ class Guard:
         if any(origin != f"http://{host[0].lower()}" for origin in headers.get("origin", [])):
             return 403, "requests from another origin are refused"
         if any(site not in ("same-origin", "none") for site in headers.get("sec-fetch-site", [])):
-            return 403, "requests from another site are refused"
+            return 403, "requests from another site are refused; paste the address into the browser"
         parts = scope["path"].split("/", 2)
         given = parts[1].encode("utf-8", "surrogateescape") if len(parts) == 3 else b""
         if not secrets.compare_digest(given, self.token):

@@ -143,6 +143,8 @@ async def _answered(answer: Callable[[], Any], thread: ThreadPoolExecutor) -> Re
         return _text(422, str(problem))
     except GraspError as problem:
         return _text(500, str(problem))
+    except Exception as problem:  # whatever an environment raises is told, and the Lens goes on
+        return _text(500, f"{type(problem).__name__}: {problem}")
     kind = {"content-type": "application/json"}
     return Response(json.dumps(found, allow_nan=False), headers=HEADERS | kind)
 

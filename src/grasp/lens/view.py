@@ -157,9 +157,11 @@ class View:
         environment: Any = world.environment
         options = [world.stretched(action) for action in now.plan.actions]
         environment.record = True
-        found = outlook(environment, now.state, options)
-        environment.record = False
-        world.restore(episode.moments[-1].state)
+        try:
+            found = outlook(environment, now.state, options)
+        finally:
+            environment.record = False
+            world.restore(episode.moments[-1].state)
         return {
             "scene": scenes.described(found.scene, scenes.objects_move(world)),
             "paths": [[_numbers(place) for place in _thin(path)] for path in found.paths],

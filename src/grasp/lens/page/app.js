@@ -18,6 +18,7 @@ const page = {
   facts: null,
   spec: { start: 0, order: null, scene: null, rules: [FREE()] },
   moment: null,
+  wanted: 0, // the decision asked for last; the answer may still be on its way
   playing: false,
   outcome: { free: null, mine: null, all: null, busy: false },
 };
@@ -31,8 +32,10 @@ const training = new Training(byId("charts"), byId("progress"), fail);
 
 async function go(at, { passing = false, spec = page.spec } = {}) {
   try {
+    page.wanted = at;
     const moment = await post("api/moment", { spec, at, passing });
     page.moment = moment;
+    if (page.wanted === at) page.wanted = moment.index;
     show(moment);
     fine();
     return moment;
@@ -154,7 +157,7 @@ function pause() {
 
 function step(by) {
   pause();
-  if (page.moment) go(Math.max(page.moment.index + by, 0));
+  if (page.moment) go(Math.max((page.wanted < 0 ? page.moment.index : page.wanted) + by, 0));
 }
 
 // ---- drawing
@@ -170,6 +173,8 @@ function show(moment) {
   byId("start").value = spec.start;
   byId("undo-scene").hidden = !spec.scene;
   if (moment.scene) byId("order").value = moment.scene.order.join("");
+  byId("goal").hidden = !facts.goal || facts.scenic;
+  byId("goal").textContent = `goal (${moment.goal.map((x) => number(x, 2)).join(", ")}), which comes with the start`;
   const end = moment.success === true ? ": success" : moment.success === false ? ": no success" : "";
   const what = moment.over ? `over${end}` : `head ${moment.chosen} is chosen`;
   byId("now").textContent = `Decision ${moment.index}${moment.ended ? ` of ${moment.heads.length}` : ""} · return so far ${number(moment.returned)} · ${moment.steps} ${moment.steps === 1 ? "step" : "steps"} · ${what}`;
