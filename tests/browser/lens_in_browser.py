@@ -255,6 +255,7 @@ def test_the_curves_of_the_run(page):
     picture(page, "training")
     page.click("#tab-episode")
     expect(page.locator("#world svg")).to_be_visible()
+    page.wait_for_timeout(500)  # a hidden view that is drawn again would complain
 
 
 @pytest.mark.parametrize("width", [1600, 1000, 420])

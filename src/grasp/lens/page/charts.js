@@ -8,7 +8,7 @@ const HEIGHT = 210, LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 28;
 export function lineChart(title, note, series, range) {
   const figure = frame(title, note);
   figure.draw = () => {
-    const width = figure.clientWidth - 26 || 420, all = series.flatMap((line) => line.points);
+    const width = figure.clientWidth - 26, all = series.flatMap((line) => line.points);
     const xs = all.map(([x]) => x), ys = all.map(([, y]) => y);
     const [low, high] = range ?? spread(Math.min(...ys), Math.max(...ys));
     const axes = scales(width, Math.max(...xs), low, high);
@@ -28,7 +28,7 @@ export function lineChart(title, note, series, range) {
 export function shareChart(title, note, points) {
   const figure = frame(title, note), K = points[0].length - 1;
   figure.draw = () => {
-    const width = figure.clientWidth - 26 || 420, most = points[points.length - 1][0];
+    const width = figure.clientWidth - 26, most = points[points.length - 1][0];
     const axes = scales(width, most, 0, 1), svg = canvas(figure, width);
     for (let head = 0; head < K; head++) {
       const below = (row) => row.slice(1, head + 1).reduce((sum, share) => sum + share, 0);

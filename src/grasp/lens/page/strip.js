@@ -17,6 +17,7 @@ export class Strip {
 
   show(moment) {
     this.moment = moment;
+    if (!this.canvas.clientWidth) return; // hidden
     const { canvas } = this, scale = devicePixelRatio || 1, width = canvas.clientWidth;
     const height = canvas.clientHeight, band = 26, cells = this.cells(), step = width / cells;
     canvas.width = width * scale;

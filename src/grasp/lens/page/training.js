@@ -65,5 +65,8 @@ export class Training {
     this.redraw();
   }
 
-  redraw() { for (const figure of this.place.querySelectorAll("figure")) figure.draw(); }
+  redraw() {
+    if (!this.place.clientWidth) return; // hidden: there is no width to draw to
+    for (const figure of this.place.querySelectorAll("figure")) figure.draw();
+  }
 }
