@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests faults results install bench clean
+.PHONY: demo test check tests test-browser faults results install bench clean
 
 install: $(VENV)/installed
 
@@ -41,6 +41,10 @@ faults: install  ## the long suite of faults (an hour or more); ONLY=kill for on
 
 results: install  ## docs/results.md from what is committed under results/
 	$(BIN)/grasp report results --to docs/results.md --title 'Results, claim by claim'
+
+test-browser: install  ## the Lens in a real browser; needs Chromium (or CHROMIUM=path)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+	$(BIN)/pytest -n 0 tests/browser/lens_in_browser.py
 
 clean:
 	rm -rf $(VENV) .venv-bench .cache

@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"evaluation", "log", "results", "claims", "checkpoints"},
     {"training", "progress", "pretraining", "report"},
     {"session", "checking", "command_line", "experiments", "cluster"},
-    {"campaigns", "switching"},
+    {"campaigns", "switching", "lens"},
     {"reproduction"},
     {"__main__"},
 ]

@@ -1,14 +1,17 @@
-"""The command: grasp train, evaluate, look, pretrain, sweep, reproduce, report, export, figure,
-check, check-env.
+"""The command: grasp train, evaluate, look, lens, pretrain, sweep, reproduce, report, export,
+figure, check, check-env.
 
 What can be refused without JAX is refused before it is imported; every refusal is one sentence and
 an exit code (`errors.py`).
 """
 
+import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import sys
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -28,6 +31,7 @@ usage: grasp COMMAND ...
   grasp train AGENT --task TASK     train an agent, or continue its run
   grasp evaluate RUN                play greedy episodes with a trained agent
   grasp look RUN                    draw where each head's option leads (collect, point-mass)
+  grasp lens RUN                    open a page that shows the agent decide and the run learn
   grasp pretrain TASK               train the option policies of a task from scratch
   grasp sweep --agents A ... --tasks T ... --seeds S ...   many runs, each once
   grasp reproduce FIGURE            make the runs of a figure of the paper and draw it (--list)
@@ -51,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         "train": train,
         "evaluate": evaluate,
         "look": look,
+        "lens": lens,
         "pretrain": pretrain,
         "sweep": sweep,
         "reproduce": reproduce,
@@ -231,6 +236,42 @@ def look(arguments: list[str]) -> int:
         f"at the others {model.other_objects:.3f}, anywhere {model.random:.3f}"
     )
     print(f"picture: {picture}")
+    return 0
+
+
+def lens(arguments: list[str]) -> int:
+    @dataclasses.dataclass(frozen=True)
+    class Lens:
+        """Open a page, on this machine only, that shows the agent of a run decide: its heads, its
+        tree, its episodes, and the curves of the run, finished or not.
+        """
+
+        run: tyro.conf.Positional[Path]  # run directory
+        port: int = 0  # on 127.0.0.1; any free one unless given
+        browser: bool = True  # open the page in the browser, or only print its address
+        which: Literal["last", "best"] = "last"
+
+    flags = parse(Lens, "grasp lens", arguments)
+    from grasp.runs import Run
+
+    run = Run.existing(flags.run)
+    missing = [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]
+    if missing:
+        raise UsageError(
+            f"the Lens needs {' and '.join(missing)}, not installed here; "
+            "install the extra: pip install 'grasp-rl[lens]'"
+        )
+    prepare_jax()
+    from grasp.lens.server import Lens as Server
+    from grasp.lens.view import View
+
+    server = Server(View(run, flags.which), flags.port)
+    print(f"the Lens on {run.path}: {server.url}", flush=True)
+    print("Ctrl-C ends it", flush=True)
+    if flags.browser:
+        webbrowser.open(server.url)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
     return 0
 
 

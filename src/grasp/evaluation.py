@@ -90,7 +90,7 @@ def outlooks(
     environment.record = True
     found = []
     for (state, _), proposed in zip(starts, actions, strict=True):
-        found.append(_outlook(environment, state, [world.stretched(option) for option in proposed]))
+        found.append(outlook(environment, state, [world.stretched(option) for option in proposed]))
     environment.record = False
     return found
 
@@ -129,7 +129,8 @@ def options_to_judge(world: Boundary, random: np.random.Generator) -> np.ndarray
     return np.stack([*(world.squeezed(option) for option in at_objects), *anywhere])
 
 
-def _outlook(environment: Any, state: dict[str, Any], options: Sequence[np.ndarray]) -> Outlook:
+def outlook(environment: Any, state: dict[str, Any], options: Sequence[np.ndarray]) -> Outlook:
+    """Where each of the options leads from a state; the environment has `record` set."""
     world, paths, picked = environment.unwrapped, [], []
     environment.set_state(state)
     scene = world.scene()
