@@ -243,7 +243,8 @@ def _end(path: Path) -> Any:
     checkpoint = Run(path).latest()
     assert checkpoint is not None
     counters = {k: v for k, v in checkpoint.facts["counters"].items() if k != "seconds"}
-    return (*ending(path), counters)
+    best = sorted(entry.name for entry in Run(path).best.glob("step-*"))
+    return (*ending(path), counters, best)
 
 
 def _items(
