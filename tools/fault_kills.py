@@ -12,30 +12,36 @@ from fault_rows import Row, ending, in_child, train_small
 from grasp.runs import Run
 
 
-def kill_and_resume(place: Path, task: str, trials: int, seed: int = 0) -> list[Row]:
+def kill_and_resume(
+    place: Path, task: str, trials: int, agent: str = "drift", seed: int = 0
+) -> list[Row]:
     """Digest and log of runs that were killed once, against the run that was not."""
     draw = random.Random(seed)
     seconds = 0.0
     for number in (1, 2):  # the first also compiles, so the second says how long a run takes
-        whole = place / f"{task}-whole-{number}"
+        whole = place / f"{agent}-{task}-whole-{number}"
         began = time.monotonic()
-        assert os.waitpid(in_child(lambda whole=whole: train_small(whole, task)), 0)[1] == 0
+        assert os.waitpid(in_child(lambda whole=whole: train_small(whole, task, agent)), 0)[1] == 0
         seconds = time.monotonic() - began
     expected, log = ending(whole)
-    assert (expected, log) == ending(place / f"{task}-whole-1"), "the task is not deterministic"
+    assert (expected, log) == ending(place / f"{agent}-{task}-whole-1"), (
+        "the task is not deterministic"
+    )
     last = len(log) and log[-1]["decisions"]
     held = logs = 0
     fell: list[int] = []  # decisions of the last checkpoint when the kill came
     tried = 0
     while tried < trials:
-        path = place / f"{task}-killed"
+        path = place / f"{agent}-{task}-killed"
         shutil.rmtree(path, ignore_errors=True)
-        child = in_child(lambda path=path: train_small(path, task))
-        began, moment = time.monotonic(), draw.uniform(0.05, 0.95) * seconds
+        child = in_child(lambda path=path: train_small(path, task, agent))
+        while tried % 5 and not any(path.glob("checkpoints/step-*")) and not _ended(child):
+            time.sleep(0.002)  # four of five kills come after a checkpoint, one at any moment
+        began, moment = time.monotonic(), draw.uniform(0.0, 0.5 if tried % 5 else 1.0) * seconds
         while (passed := time.monotonic() - began) < moment and not _ended(child):
             time.sleep(0.002)
         if passed < moment:
-            seconds = passed
+            seconds *= 0.9
             os.waitpid(child, 0)
             continue  # it was through already
         os.kill(child, signal.SIGKILL)
@@ -43,7 +49,7 @@ def kill_and_resume(place: Path, task: str, trials: int, seed: int = 0) -> list[
         tried += 1
         before = Run(path).latest() if (path / "config.json").exists() else None
         fell.append(before.facts["counters"]["decisions"] if before else 0)
-        code = os.waitpid(in_child(lambda path=path: train_small(path, task)), 0)[1]
+        code = os.waitpid(in_child(lambda path=path: train_small(path, task, agent)), 0)[1]
         if code == 0:
             digest, rows = ending(path)
             held += digest == expected
@@ -53,8 +59,8 @@ def kill_and_resume(place: Path, task: str, trials: int, seed: int = 0) -> list[
         quarters[min(4 * at // max(last, 1), 3)] += 1
     after = sum(at > 0 for at in fell)
     note = f"{after} after a checkpoint; by quarters of the run {quarters}"
-    ends = f"SIGKILL on {task}, then resume: the digest of the uninterrupted run"
-    same = f"metrics.jsonl on {task} after kills equals the uninterrupted but for time"
+    ends = f"SIGKILL of {agent} on {task}, then resume: the digest of the uninterrupted run"
+    same = f"metrics.jsonl of {agent} on {task} after kills equals the uninterrupted but for time"
     return [Row(ends, tried, held, "all", note), Row(same, tried, logs, "all")]
 
 

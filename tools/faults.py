@@ -51,6 +51,9 @@ def suites(place: Path, quick: bool) -> dict[str, Callable[[], list[Row]]]:
     def count(full: int, short: int) -> int:
         return short if quick else full
 
+    def kills(task: str, trials: int, agent: str) -> list[Row]:
+        return fault_kills.kill_and_resume(place, task, trials, agent)
+
     disk = {
         "full-disk": lambda: [
             fault_files.full_disk(place, count(50, 5)), fault_files.read_only(place)
@@ -61,10 +64,11 @@ def suites(place: Path, quick: bool) -> dict[str, Callable[[], list[Row]]]:
         "damage": lambda: fault_files.damage(place, count(10_000, 300), count(1_000, 50)),
         **(disk if can_mount() else {}),
         "two-runs": lambda: fault_files.two_runs(place, count(100, 3)),
-        "kill": lambda: fault_kills.kill_and_resume(place, "cartpole-swingup", count(100, 3)),
-        "kill-options": lambda: fault_kills.kill_and_resume(place, "collect", count(10, 1)),
-        "kill-goal": lambda: fault_kills.kill_and_resume(place, "reacher-easy", count(10, 1)),
-        "kill-actions": lambda: fault_kills.kill_and_resume(place, "gym:Pendulum-v1", count(10, 1)),
+        "kill-many": lambda: kills("collect", count(100, 3), "drift"),
+        "kill-state": lambda: kills("cartpole-swingup", count(10, 1), "drift"),
+        "kill-actions": lambda: kills("gym:Pendulum-v1", count(10, 1), "drift"),
+        "kill-options": lambda: kills("collect", count(10, 1), "GA-2"),
+        "kill-goal": lambda: kills("reacher-easy", count(10, 1), "GA-2"),
         "signals": lambda: [fault_kills.signals(place, "cartpole-swingup", count(20, 2))],
         "numbers": lambda: [fault_worlds.bad_numbers(place, count(1_000, 70))],
         "raising": lambda: fault_worlds.raising(place, count(100_000, 3_000)),
