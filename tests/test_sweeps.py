@@ -176,6 +176,12 @@ def test_names_are_checked_first(capsys, tmp_path, monkeypatch, arguments, hint)
     assert hint in refusal(capsys, ["sweep", *arguments])
 
 
+def test_a_sweep_on_ray_without_ray_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("grasp.cluster.importlib.util.find_spec", lambda name: None)
+    assert "grasp-rl[ray]" in refusal(capsys, sweep_command(tmp_path / "runs", "--on", "ray"))
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """The same runs one by one, by `grasp train`: their digests and evaluations."""

@@ -115,8 +115,8 @@ def draw_curves(
         for agent in shown:
             if agent in agents:
                 bands[task, agent] = _draw_agent(axis, agent, agents[agent], statistic, shown)
-        finish(axis, task, task in successes)
         published |= _draw_anchors(axis, task)
+        finish(axis, task, task in successes)
     _legend(figure, axes, tasks, shown, published)
     named = {
         "mean": "mean and standard error over seeds",

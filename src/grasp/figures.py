@@ -39,7 +39,8 @@ def canvas(panels: int) -> tuple[Any, list[Any]]:
 
     columns = min(panels, 3)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.2 * rows), layout="constrained")
+    width = 4.2 * columns if panels > 1 else 5.6
+    figure = Figure(figsize=(width, 3.2 * rows + 0.8), layout="constrained")
     axes = list(np.ravel(figure.subplots(rows, columns)))
     for unused in axes[panels:]:
         unused.set_visible(False)
@@ -50,7 +51,7 @@ def finish(axis: Any, title: str, success: bool) -> None:
     """Title, names and units of the axes of a learning curve."""
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("environment steps")
-    axis.set_ylabel(f"{'success' if success else 'return'} of greedy episodes")
+    axis.set_ylabel(f"{'success' if success else 'return'} of greedy episodes", fontsize=9)
     axis.margins(y=0.12)
     if success:
         axis.set_ylim(-0.02, 1.05)

@@ -119,7 +119,9 @@ def listed() -> str:
         if missing:
             lines.append(f"{'':<59} (not built yet: {', '.join(missing)})")
     lines.append("")
-    lines.append("Core hours are estimates; figures share runs. `grasp reproduce FIGURE --dry-run`")
+    lines.append(
+        "Core hours are rough estimates; figures share runs. `grasp reproduce FIGURE --dry-run`"
+    )
     lines.append("says which runs are done. UCT is left out of the small form unless asked for.")
     return "\n".join(lines)
 

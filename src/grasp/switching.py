@@ -102,7 +102,10 @@ def draw_strip(
             axis.broken_barh(bars, (head - 0.4, 0.8), color=COLOURS[head % len(COLOURS)])
         axis.set(xlim=(-0.5, len(shown) - 0.5), ylim=(heads - 0.5, -0.5), yticks=range(heads))
         axis.set_ylabel("head")
-        axis.set_title(f"{label}: {switches(shown)} switches in {len(shown)} decisions", fontsize=9)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.set_title(
+            f"{label}: changes of head {switches(shown)} in {len(shown)} decisions", fontsize=9
+        )
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlabel("decision")
     rows = (
