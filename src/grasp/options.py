@@ -75,10 +75,13 @@ class OptionEnvironment(gymnasium.Wrapper):
         return get() | {f"{_SEEN}{key}": np.array(part) for key, part in seen.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Put a state back; that of the primitive environment alone will do where its own
+        `set_state` returns the observation, as those of our tasks do.
+        """
         inner = {name: value for name, value in state.items() if not name.startswith(_SEEN)}
-        self.env.set_state(inner)  # type: ignore[attr-defined]  # has get_state
+        observation = self.env.set_state(inner)  # type: ignore[attr-defined]  # has get_state
         seen = {k.removeprefix(_SEEN): np.array(v) for k, v in state.items() if k.startswith(_SEEN)}
-        self._observation = seen.get("", seen)
+        self._observation = seen.get("", seen) if seen else observation
 
     def step(self, action: np.ndarray):
         option = np.clip(action, self.options.space.low, self.options.space.high)

@@ -108,9 +108,9 @@ class Collect(gymnasium.Env):
 
     def get_state(self) -> dict[str, Any]:
         return {
-            "agent": self.agent,
-            "objects": self.objects,
-            "left": self.left,
+            "agent": self.agent.copy(),
+            "objects": self.objects.copy(),
+            "left": self.left.copy(),
             "order": np.asarray(self.order),
             "steps": self.steps,
         }
