@@ -14,8 +14,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: install  ## five minutes: train an agent, end with a score and a picture
-	$(BIN)/grasp train GA-4 --task cartpole-swingup --steps 15000 --evaluate-every 3000 --run demo/cartpole-swingup-GA-4
+demo: install  ## a quarter of an hour: three heads become "go to A, to B, to C"; ends with the success rate and the picture
+	$(BIN)/grasp train SA-3 --task collect --planner.depth 1 --steps 700000 --run demo/collect-SA-3
+	$(BIN)/grasp evaluate demo/collect-SA-3 --episodes 500
+	$(BIN)/grasp look demo/collect-SA-3
 
 test: check tests  ## everything that CI runs
 
