@@ -127,14 +127,6 @@ def test_the_table_keeps_the_runs_of_other_sweeps(monkeypatch, tmp_path):
     assert [row["run"] for row in read_table(tmp_path / "sweep.csv")] == ["a", "b"]
 
 
-def test_what_a_run_logged_before_its_first_checkpoint_is_not_counted_twice(monkeypatch, tmp_path):
-    run = Run(tmp_path / "a")
-    run.claim({"task": "walker-walk"})
-    run.append({"decisions": 5, "environment_steps": 5, "eval/return": 1.0, "time/seconds": 1})
-    scripted(monkeypatch, tmp_path, {"a": [0]})
-    assert run.metrics() == []
-
-
 def test_an_exit_code_of_zero_without_the_last_step_is_no_success(monkeypatch, tmp_path):
     monkeypatch.setattr("grasp.sweeps.PATIENCE", 0)
     job = Job("GA-4", "walker-walk", 0, tmp_path / "a", "a", steps=10)

@@ -139,4 +139,4 @@ def test_reached_failed_and_the_reward_of_walking():
     np.testing.assert_allclose(reaching.achieved(after), [1.6, 0, 0.5, 0])
     after[2] = 0.1
     assert reaching.failed(after)
-    assert reaching.reward(body, after, option) == pytest.approx(16 + 4.5 - 10)
+    assert reaching.reward(body, after, option) == pytest.approx(16 + 4.5 - 50)

@@ -212,12 +212,12 @@ class WalkThere:
 
     def reward(self, body: np.ndarray, after: np.ndarray, option: np.ndarray) -> Any:
         """Ten for each metre nearer; at the place five, less the error of the velocity in m/s; a
-        fall costs ten.
+        fall costs fifty.
         """
         progress = self._distance(body, option) - self._distance(after, option)
         error = np.hypot(*np.moveaxis(after[..., 15:17] - option[..., 2:], -1, 0))
         arrived = np.where(self.reached(after, option), 5 - np.minimum(error, 3), 0)
-        return 10 * progress + arrived - np.where(self.failed(after), 10, 0)
+        return 10 * progress + arrived - np.where(self.failed(after), 50, 0)
 
     def primitive(self, output: np.ndarray) -> np.ndarray:
         return output
