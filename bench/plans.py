@@ -12,6 +12,7 @@ from measure import Timing, take_turns
 from updates import ACTION, OBSERVATION
 
 import grasp
+from grasp.agents.agent import Sizes
 from grasp.planners.plan import plan_batch
 
 K = 4
@@ -26,31 +27,9 @@ PLANNERS = {
 
 
 def parts(width: int) -> tuple[grasp.ValueEquivalentModel, grasp.AffordanceModule]:
-    key = jax.random.key(0)
-    model = grasp.ValueEquivalentModel(
-        observation_size=OBSERVATION,
-        goal_size=0,
-        action_size=ACTION,
-        features=width,
-        width=width,
-        num_values=1,
-        discount=0.99,
-        layer_norm=True,
-        predicts_termination=True,
-        options=False,
-        key=key,
-    )
-    affordances = grasp.AffordanceModule(
-        conditioning="goal",
-        features=width,
-        goal_size=0,
-        action_size=ACTION,
-        num_affordances=K,
-        width=width,
-        initial_spread=1.0,
-        key=key,
-    )
-    return model, affordances
+    sizes = Sizes(observation=OBSERVATION, goal=0, action=ACTION)
+    online = grasp.Grasp(num_affordances=K, width=width).init(sizes, jax.random.key(0)).online
+    return online.model, online.affordances
 
 
 def compare(width: int, batch: int, seconds: float) -> list[dict[str, Any]]:

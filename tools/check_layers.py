@@ -21,8 +21,8 @@ LAYERS: list[set[str]] = [
     {"environments"},
     {"evaluation", "log", "results", "claims", "checkpoints"},
     {"training", "progress", "pretraining", "report"},
-    {"session", "checking", "command_line", "experiments", "cluster"},
-    {"campaigns", "switching", "lens"},
+    {"session", "command_line", "experiments", "cluster"},
+    {"campaigns", "checking", "switching", "lens"},
     {"reproduction"},
     {"__main__"},
 ]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import tyro
 
+from grasp.command_line import parse
 from grasp.errors import CorruptCheckpoint, EnvironmentFault, UsageError
 from grasp.runs import Run
 
@@ -63,7 +64,7 @@ def check(arguments: list[str]) -> int:
         run: tyro.conf.Positional[Path]  # run directory
         json: bool = False  # print one JSON object instead of text
 
-    flags = tyro.cli(Check, prog="grasp check", args=arguments)
+    flags = parse(Check, "grasp check", arguments)
     run = Run.existing(flags.run)
     run.config()
     found = check_run(run)
@@ -93,7 +94,7 @@ def check_env(arguments: list[str]) -> int:
         seeds: tuple[int, ...] = (0, 1)
         json: bool = False  # print one JSON object instead of text
 
-    flags = tyro.cli(CheckEnv, prog="grasp check-env", args=arguments)
+    flags = parse(CheckEnv, "grasp check-env", arguments)
     if flags.steps < 10 or not flags.seeds or min(flags.seeds) < 0:
         raise UsageError(
             f"--steps is {flags.steps} and --seeds {flags.seeds}; "

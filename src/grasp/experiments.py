@@ -15,7 +15,8 @@ from typing import Literal
 
 from grasp.environments import SUITE, TASKS, has_options
 from grasp.errors import UsageError
-from grasp.sweeps import Job, run_directory
+from grasp.runs import default_place
+from grasp.sweeps import Job
 
 Scale = Literal["small", "paper"]
 Picture = Literal["curves", "values", "strip", "histograms", "options"]
@@ -180,7 +181,7 @@ def jobs_of(
             agent=variant.agent,
             task=task,
             seed=seed,
-            run=run_directory(runs, task, variant.name, seed),
+            run=default_place(task, variant.name, seed, runs),
             label=variant.name,
             flags=(
                 *preset,

@@ -20,7 +20,7 @@ import numpy as np
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.agents.td3 import TD3
-from grasp.checkpoints import named_arrays, restored_arrays
+from grasp.checkpoints import named_arrays, restored_arrays, under
 from grasp.errors import UsageError
 from grasp.files import read_arrays, write_arrays
 from grasp.options import Reaching, ReachingOptions, Shaped
@@ -214,12 +214,8 @@ class Pretrainer:
         for name in ("steps", "decisions", "updates", "episodes", "seconds"):
             setattr(self, name, facts[name])
         self.curve = [(int(steps), float(share)) for steps, share in facts["curve"]]
-
-        def under(prefix: str) -> dict[str, np.ndarray]:
-            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-        self.agent.arrays = restored_arrays(self.agent.arrays, under("agent/"))
-        self.memory.restore(under("memory/"), facts["cursor"])
+        self.agent.arrays = restored_arrays(self.agent.arrays, under(arrays, "agent/"))
+        self.memory.restore(under(arrays, "memory/"), facts["cursor"])
 
     def _explore(self) -> None:
         """Options one after the other from one start, into the memory."""

@@ -3,6 +3,7 @@
 import sys
 import time
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.live import Live
@@ -16,24 +17,19 @@ from grasp.sweeps import Progress
 PLAIN_SECONDS = 30.0  # between plain lines, where there is no terminal
 
 
-class ProgressLine:
-    """Steps, speed, last evaluation, time left, and whether the heads are alive."""
+Shown = TypeVar("Shown", bound="_Shown")
 
-    def __init__(self, steps: int):
-        self.steps = steps
+
+class _Shown:
+    """Something that moves where there is a terminal, from its beginning to its end."""
+
+    def __init__(self) -> None:
         self._console = Console(stderr=True)
-        self._live = Live(console=self._console, transient=False, auto_refresh=False)
-        self._began: tuple[float, int] | None = None  # time and steps at the first row
-        self._evaluation = "none yet"
-        self._heads = ""
-        self._printed = -PLAIN_SECONDS
+        self._live = Live(console=self._console, auto_refresh=False)
 
-    def __enter__(self) -> "ProgressLine":
+    def __enter__(self: Shown) -> Shown:
         if self._console.is_terminal:
             self._live.start()
-            self._live.update(Text("starting: making environments, compiling ..."), refresh=True)
-        else:
-            print("starting: making environments, compiling ...", file=sys.stderr, flush=True)
         return self
 
     def __exit__(
@@ -41,6 +37,26 @@ class ProgressLine:
     ) -> None:
         if self._console.is_terminal:
             self._live.stop()
+
+
+class ProgressLine(_Shown):
+    """Steps, speed, last evaluation, time left, and whether the heads are alive."""
+
+    def __init__(self, steps: int):
+        super().__init__()
+        self.steps = steps
+        self._began: tuple[float, int] | None = None  # time and steps at the first row
+        self._evaluation = "none yet"
+        self._heads = ""
+        self._printed = -PLAIN_SECONDS
+
+    def __enter__(self) -> "ProgressLine":
+        super().__enter__()
+        if self._console.is_terminal:
+            self._live.update(Text("starting: making environments, compiling ..."), refresh=True)
+        else:
+            print("starting: making environments, compiling ...", file=sys.stderr, flush=True)
+        return self
 
     def show(self, row: Facts) -> None:
         """Take in one row of the log."""
@@ -104,25 +120,13 @@ def episode_line(episode: Episode) -> None:
     )
 
 
-class SweepTable:
+class SweepTable(_Shown):
     """The runs of a sweep: a table that moves in a terminal, a line per change elsewhere."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._live = Live(console=self._console, auto_refresh=False)
+        super().__init__()
         self._said: dict[str, str] = {}
         self._printed = time.monotonic()
-
-    def __enter__(self) -> "SweepTable":
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
 
     def show(self, rows: list[Progress]) -> None:
         if self._console.is_terminal:

@@ -17,7 +17,7 @@ import numpy as np
 from grasp.environments import suite_of
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.files import Facts
-from grasp.runs import MAY_CHANGE, Run
+from grasp.runs import Run, differences
 from grasp.statistics import Curve
 
 HEADER = ("environment_steps", "decisions", "return", "success")
@@ -70,10 +70,7 @@ def _refuse_other(table: Path, config: Facts, run: Run) -> None:
     beside = table.with_suffix(".json")
     if not table.exists() or not beside.exists():
         return
-    there = _json(beside).get("configuration", {})
-    here = json.loads(json.dumps(config))
-    names = (there.keys() | here.keys()) - set(MAY_CHANGE)
-    if any(there.get(name) != here.get(name) for name in names):
+    if differences(_json(beside).get("configuration", {}), json.loads(json.dumps(config))):
         raise UsageError(
             f"{table} holds a run with the same name and another configuration than {run.path}; "
             "export to another folder, or give --replace"

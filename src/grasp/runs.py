@@ -29,7 +29,6 @@ from grasp.files import (
     Arrays,
     Facts,
     disk,
-    flush_directory,
     packed,
     read_arrays,
     read_folder,
@@ -37,7 +36,6 @@ from grasp.files import (
     read_stamped,
     stamp,
     unpacked,
-    write,
     write_folder,
     write_whole,
 )
@@ -156,10 +154,7 @@ class Run:
         path = self._segment(mark)
         with disk(path):
             self.segments.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(f".tmp-{path.name}")
-            write(beside, content)
-            beside.rename(path)
-            flush_directory(self.segments)
+        write_whole(path, content)
         return mark
 
     def read_segment(self, mark: Any) -> Arrays:
@@ -300,9 +295,9 @@ class Run:
             ) from None
 
 
-def default_place(task: str, name: str, seed: int | str) -> Path:
-    """Where a run goes unless told otherwise."""
-    return Path("runs") / f"{task.replace(':', '-').replace('/', '-')}-{name}-seed{seed}"
+def default_place(task: str, name: str, seed: int | str, runs: Path = Path("runs")) -> Path:
+    """Where a run goes unless told otherwise, under a folder of runs."""
+    return runs / f"{task}-{name}-seed{seed}".replace(":", "-").replace("/", "-")
 
 
 def differences(there: Facts, here: Facts) -> list[str]:

@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from grasp.errors import UsageError
 from grasp.files import Facts
-from grasp.runs import MAY_CHANGE, Checkpoint, Run
+from grasp.runs import Checkpoint, Run, default_place, differences
 
 # One thread each: as many runs as cores, none of which waits for another's threads.
 ONE_THREAD = {"PJRT_NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -105,15 +105,10 @@ def product(
                 told += [flag, value] if value else [flag]
                 if len(given) > 1:
                     label += f"-{flag.removeprefix('--')}-{value}"
-            run = run_directory(runs, task, label, seed)
+            run = default_place(task, label, seed, runs)
             jobs.append(Job(agent, task, seed, run, label, tuple(told)))
     refuse_twins(jobs)
     return jobs
-
-
-def run_directory(runs: Path, task: str, label: str, seed: int) -> Path:
-    """Where a run lies under a folder of runs; as `grasp train` names it under runs/."""
-    return runs / f"{task}-{label}-seed{seed}".replace(":", "-").replace("/", "-")
 
 
 def refuse_twins(jobs: Iterable[Job]) -> None:
@@ -133,16 +128,11 @@ def refuse_strangers(job: Job, described: Facts) -> None:
     run = Run(job.run)
     if not run.config_file.exists():
         return
-    there, here = run.config(), json.loads(json.dumps(described))
-    other = sorted(
-        name
-        for name in here.keys() | there.keys()
-        if name not in MAY_CHANGE and there.get(name) != here.get(name)
-    )
+    other = differences(run.config(), json.loads(json.dumps(described)))
     if other:
         raise UsageError(
             f"{run.path} holds a run with the same name and another configuration "
-            f"({', '.join(other)} differ); give another --runs, or repeat the first command"
+            f"({'; '.join(other)}); give another --runs, or repeat the first command"
         )
 
 
