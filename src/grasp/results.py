@@ -79,24 +79,35 @@ def _refuse_other(table: Path, config: Facts, run: Run) -> None:
 
 def _write(table: Path, run: Run) -> None:
     evaluations, config = run.evaluations(), run.config()
-    table.parent.mkdir(parents=True, exist_ok=True)
-    with table.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for row in evaluations:
-            success = row.get("eval/success", "")
-            writer.writerow(
-                [row["environment_steps"], row["decisions"], round(row["eval/return"], 3), success]
-            )
     facts = {
         "command": config["command"],
         "version": config["version"],
         "hours": round(evaluations[-1]["time/seconds"] / 3600, 3),
+        "seconds": [round(row["time/seconds"]) for row in evaluations],
         "evaluation_episodes": config["evaluation_episodes"],
         "action_repeat": 1,
         "heads": _last_heads(run),
         "configuration": config,
     }
+    rows = [
+        (row["environment_steps"], row["decisions"], row["eval/return"], row.get("eval/success"))
+        for row in evaluations
+    ]
+    write_table(table, rows, facts)
+
+
+def write_table(
+    table: Path, rows: Sequence[tuple[int, int, float, float | None]], facts: Facts
+) -> None:
+    """Evaluations (steps, decisions, return, success if any), and beside them how they were got."""
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for steps, decisions, returned, success in rows:
+            writer.writerow(
+                [steps, decisions, round(returned, 3), "" if success is None else success]
+            )
     table.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
 
 
