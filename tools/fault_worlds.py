@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import itertools
 import random
 import shutil
 import signal
@@ -187,19 +188,20 @@ def _code(work: Any) -> int:
 
 AGENT = Grasp(
     num_affordances=2, width=8, batch=8, window=2, warm_up=20, replay_capacity=200,
-    updates_per_call=2, decisions_per_update=15,
+    updates_per_call=2, decisions_per_update=17,
 )  # fmt: skip
 PACE: dict[str, Any] = {
-    "steps": 900, "evaluate_every": 200, "log_every": 50, "save_seconds": 1e9,
+    "steps": 1_300, "evaluate_every": 200, "log_every": 50, "save_seconds": 1e9,
 }  # fmt: skip
 
 
-def each_item_removed(place: Path, task: str = "collect", stop: int = 97) -> list[Row]:
+def each_item_removed(place: Path, task: str) -> list[Row]:
     """A run continued from a checkpoint that lacks one item must not end like the others."""
     with loop_on(place / "whole", task, lambda: make(task), AGENT, **PACE) as loop:
         fresh = named_arrays(loop.agent.arrays)
         loop.train()
         compiled, expected = loop.agent, _end(place / "whole")
+    stop = _telling_moment(Run(place / "whole").metrics())
     with loop_on(place / "stopped", task, lambda: make(task), AGENT, **PACE) as loop:
         decide = loop._decide
 
@@ -237,6 +239,21 @@ def each_item_removed(place: Path, task: str = "collect", stop: int = 97) -> lis
     note = "; ".join(items) + (f"; not noticed: {missed}" if missed else "")
     removed = f"each item of the saved state of {task} removed in turn: noticed"
     return [control, Row(removed, len(items), len(red) - (None in red), "all", note)]
+
+
+def _telling_moment(rows: list[dict[str, Any]]) -> int:
+    """The decision before a row that shows the last update again and an evaluation that is not the
+    best, with updates after it: all that was before the stop then shows in what comes after it.
+    """
+    best: float | None = None
+    for before, row in itertools.pairwise(rows):
+        best = max((r for r in (best, before.get("eval/return")) if r is not None), default=None)
+        worse = best is not None and row.get("eval/return", best + 1) <= best
+        made = AGENT.warm_up + AGENT.decisions_per_update * row["updates"]
+        follow = rows[-1]["updates"] - row["updates"]
+        if worse and row["updates"] and row["decisions"] > made and follow > 2:
+            return row["decisions"] - 1
+    raise AssertionError("no evaluation of the whole run was below its best: lengthen it")
 
 
 def _end(path: Path) -> Any:

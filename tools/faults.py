@@ -18,6 +18,7 @@ from pathlib import Path
 
 os.environ.setdefault("PJRT_NPROC", "1")  # the same bits on any number of cores
 
+import fault_clocks
 import fault_files
 import fault_kills
 import fault_worlds
@@ -69,13 +70,18 @@ def suites(place: Path, quick: bool) -> dict[str, Callable[[], list[Row]]]:
         "kill-actions": lambda: kills("gym:Pendulum-v1", count(10, 1), "drift"),
         "kill-options": lambda: kills("collect", count(10, 1), "GA-2"),
         "kill-goal": lambda: kills("reacher-easy", count(10, 1), "GA-2"),
+        "clock": lambda: [fault_clocks.clock_jumps(place)],
+        "bits": lambda: [fault_clocks.same_bits(place)],
         "signals": lambda: [fault_kills.signals(place, "cartpole-swingup", count(20, 2))],
         "numbers": lambda: [fault_worlds.bad_numbers(place, count(1_000, 70))],
         "raising": lambda: fault_worlds.raising(place, count(100_000, 3_000)),
-        "items-options": lambda: fault_worlds.each_item_removed(place / "a", "collect", 97),
-        "items-actions": lambda: fault_worlds.each_item_removed(
-            place / "b", "gym:Pendulum-v1", 470
-        ),
+        "items-options": lambda: fault_worlds.each_item_removed(place / "a", "collect"),
+        "items-actions": lambda: fault_worlds.each_item_removed(place / "b", "gym:Pendulum-v1"),
+        "lost": lambda: [fault_clocks.work_lost(place, count(300, 30))],
+        "cost": lambda: [
+            fault_clocks.saving_cost(place, count(10, 2)),
+            fault_clocks.deterministic_cost(place, count(3, 1)),
+        ],
         "fuzz": lambda: [fault_worlds.fuzzed_commands(count(10_000, 100))],
     }
 
