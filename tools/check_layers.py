@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"evaluation", "log", "results", "claims", "checkpoints"},
     {"training", "progress", "pretraining", "report"},
     {"session", "command_line", "experiments", "cluster"},
-    {"campaigns", "checking", "switching", "lens"},
+    {"campaigns", "checking", "releases", "switching", "lens"},
     {"reproduction"},
     {"__main__"},
 ]

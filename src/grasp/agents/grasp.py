@@ -296,6 +296,11 @@ class Grasp:
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
 
+    @property
+    def acts_with(self) -> tuple[str, ...]:
+        parameters = ".target" if self.act_by_targets else ".online"
+        return (parameters, ".observation_normaliser", ".goal_normaliser", ".q_spread")
+
     def _deciding(self, state: GraspState) -> Parameters:
         return state.target if self.act_by_targets else state.online
 

@@ -167,6 +167,10 @@ class TD3:
         return jnp.clip(actions + noise, -1, 1)
 
     @property
+    def acts_with(self) -> tuple[str, ...]:
+        return (".online.actor",)
+
+    @property
     def _actor_optimiser(self) -> optax.GradientTransformation:
         return optax.adam(self.actor_learning_rate, eps=1e-8)
 
