@@ -135,14 +135,10 @@ def evaluate(arguments: list[str]) -> int:
         """
 
         run: tyro.conf.Positional[Path]  # run directory, or a released agent
-        episodes: int = 10
-        seed: int = 0
-        which: Literal["last", "best"] = (
-            "last"  # the last checkpoint, or the best evaluation's agent
-        )
-        heads: Literal["greedy", "sampled"] | int = (
-            "greedy"  # the most probable head, one drawn from the policy, or always the one given
-        )
+        episodes: int = 10  # from starts of their own
+        seed: int = 0  # of those starts
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
+        heads: Literal["greedy", "sampled"] | int = "greedy"  # best, drawn, or the one given
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Evaluate, "grasp evaluate", arguments)
@@ -203,7 +199,7 @@ def look(arguments: list[str]) -> int:
         run: tyro.conf.Positional[Path]  # run directory, or a released agent
         to: Path | None = None  # picture file; RUN/affordances.png, or NAME-affordances.png here
         starts: int = 1000  # random starts to count over
-        which: Literal["last", "best"] = "last"
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Look, "grasp look", arguments)
@@ -256,7 +252,7 @@ def lens(arguments: list[str]) -> int:
         run: tyro.conf.Positional[Path]  # run directory, or a released agent
         port: int = 0  # on 127.0.0.1; any free one unless given
         browser: bool = True  # open the page in the browser, or only print its address
-        which: Literal["last", "best"] = "last"
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
 
     flags = parse(Lens, "grasp lens", arguments)
     from grasp.runs import Run
@@ -326,7 +322,7 @@ def export(arguments: list[str]) -> int:
         """Write the evaluations of runs as results/<suite>/<task>/<agent>-seed<k>.csv and .json."""
 
         runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
-        to: Path = Path("results")
+        to: Path = Path("results")  # folder of the result files
         replace: bool = False  # write over files that a run of another configuration made
 
     flags = parse(Export, "grasp export", arguments)
@@ -348,9 +344,7 @@ def figure(arguments: list[str]) -> int:
 
         paths: tyro.conf.Positional[tuple[Path, ...]]  # as in results/dm_control, or runs
         to: Path | None = None  # picture file; FOLDER/curves.png unless given
-        statistic: Literal["mean", "interquartile"] = (
-            "mean"  # with standard error; or interquartile mean with bootstrap interval
-        )
+        statistic: Literal["mean", "interquartile"] = "mean"  # or interquartile mean with interval
 
     flags = parse(Figure, "grasp figure", arguments)
     if not flags.paths:

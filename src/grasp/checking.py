@@ -95,7 +95,7 @@ def check_env(arguments: list[str]) -> int:
 
         task: tyro.conf.Positional[str]  # a task, dmc:DOMAIN-TASK, gym:ID or a Gymnasium ID
         steps: int = 1_000  # decisions at each seed
-        seeds: tuple[int, ...] = (0, 1)
+        seeds: tuple[int, ...] = (0, 1)  # of the resets
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(CheckEnv, "grasp check-env", arguments)

@@ -41,7 +41,7 @@ def release(arguments: list[str]) -> int:
         to: Path = RELEASED  # folder of released agents; the package's own unless given
         name: str | None = None  # TASK-LABEL unless given
         episodes: int = 1_000  # to measure the score by
-        which: Literal["last", "best"] = "last"
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
         replace: bool = False  # write over an agent of the same name
 
     flags = parse(Release, "grasp release", arguments)
@@ -64,11 +64,11 @@ def agents(arguments: list[str]) -> int:
     class Agents:
         """List the trained agents that came with the package, or show the card of one."""
 
-        name: tyro.conf.Positional[str | None] = None
+        name: tyro.conf.Positional[str] = ""  # one of them; all unless given
         json: bool = False  # print their cards as one JSON object
 
     flags = parse(Agents, "grasp agents", arguments)
-    if flags.name is not None:
+    if flags.name:
         print(json.dumps(card_of(Run.existing(flags.name)), indent=2))
         return 0
     found = {name: card_of(Run(RELEASED / name)) for name in released_names()}
