@@ -54,8 +54,11 @@ docs: $(VENV)/docs reference  ## the site into .cache/site; every link inside it
 reference: install  ## what the pages take from the code and from results/
 	$(BIN)/python tools/reference.py
 
-pictures: install  ## docs/pictures, drawn anew
+pictures: test-browser  ## docs/pictures, drawn anew; those of the Lens are what the browser test saw
 	$(BIN)/python tools/pictures.py
+	cp .cache/lens-browser/dragging.png docs/pictures/lens-world.png
+	cp .cache/lens-browser/tree.png docs/pictures/lens-tree.png
+	cp .cache/lens-browser/training.png docs/pictures/lens-training.png
 
 $(VENV)/browser $(VENV)/docs: $(VENV)/%: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'

@@ -22,7 +22,8 @@ LAYERS: list[set[str]] = [
     {"evaluation", "log", "results", "claims", "checkpoints"},
     {"training", "progress", "pretraining", "report"},
     {"session", "command_line", "experiments", "cluster"},
-    {"campaigns", "checking", "releases", "switching", "lens"},
+    {"releases"},
+    {"campaigns", "checking", "switching", "lens"},
     {"reproduction"},
     {"__main__"},
 ]

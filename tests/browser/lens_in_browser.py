@@ -197,7 +197,8 @@ def test_the_curves_of_the_run(page):
     page.keyboard.press("t")
     expect(page.locator("#charts figure").first).to_be_visible(timeout=20_000)
     assert page.locator("#charts figure").count() >= 6
-    expect(page.locator("#progress")).to_contain_text("environment steps")
+    expect(page.locator("#progress")).to_contain_text("greedy episodes after")
+    expect(page.locator("#reload")).to_be_hidden()
     picture(page, "training")
     page.click("#tab-episode")
     expect(page.locator("#world svg")).to_be_visible()
@@ -208,8 +209,10 @@ def test_the_curves_of_the_run(page):
 def test_nothing_is_cut_off_at_any_width(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     page.wait_for_timeout(200)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     picture(page, f"width-{width}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    too_wide = "(t) => t.offsetWidth - t.parentElement.clientWidth"
+    assert max(page.evaluate(f"[...document.querySelectorAll('table')].map({too_wide})")) <= 1
 
 
 def test_the_help_opens_and_closes(page):
