@@ -205,7 +205,7 @@ def test_the_curves_of_the_run(page):
     page.wait_for_timeout(500)  # a hidden view that is drawn again would complain
 
 
-@pytest.mark.parametrize("width", [1600, 1000, 420])
+@pytest.mark.parametrize("width", [1600, 1200, 1000, 420])
 def test_nothing_is_cut_off_at_any_width(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     page.wait_for_timeout(200)
