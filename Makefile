@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests test-browser faults results install bench clean
+.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean
 
 install: $(VENV)/installed
 
@@ -44,9 +44,25 @@ faults: install  ## the long suite of faults (an hour or more); ONLY=kill for on
 results: install  ## docs/results.md from what is committed under results/
 	$(BIN)/grasp report results --to docs/results.md --title 'Results, claim by claim'
 
-test-browser: install  ## the Lens in a real browser; needs Chromium (or CHROMIUM=path)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+test-browser: $(VENV)/browser  ## the Lens in a real browser; needs Chromium (or CHROMIUM=path)
 	$(BIN)/pytest -n 0 tests/browser/lens_in_browser.py
+
+docs: $(VENV)/docs reference  ## the site into .cache/site; every link inside it is checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open .cache/site/index.html"
+
+reference: install  ## what the pages take from the code and from results/
+	$(BIN)/python tools/reference.py
+
+pictures: test-browser  ## docs/pictures, drawn anew; those of the Lens are what the browser test saw
+	$(BIN)/python tools/pictures.py
+	cp .cache/lens-browser/dragging.png docs/pictures/lens-world.png
+	cp .cache/lens-browser/tree.png docs/pictures/lens-tree.png
+	cp .cache/lens-browser/training.png docs/pictures/lens-training.png
+
+$(VENV)/browser $(VENV)/docs: $(VENV)/%: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) .venv-bench .cache

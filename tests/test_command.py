@@ -39,6 +39,7 @@ def refused(capsys, *arguments, code=2):
         (["train", "GA-4", "--task", "walker-wakl"], "did you mean walker-walk"),
         (["train", "GA-4", "--task", "gym:Pendulum-v9"], "Pendulum"),
         (["train", "GA-4", "--task", "gym:CartPole-v1"], "needs a Box"),
+        (["check-env", "gym:nowhere_at_all:Hover-v0"], "gym:MODULE:ID"),
         (["train", "GA-4"], "--task"),
         (["train"], "no agent given"),
         (["train", "GA-4", "--task", "walker-walk", "--widht", "8"], "--width"),

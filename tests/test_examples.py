@@ -46,3 +46,11 @@ def test_a_planner_of_your_own(tmp_path):
     printed = output(tmp_path, "own_planner.py", "2300")
     assert "mean return" in printed
     assert "Plan(actions" in printed
+
+
+def test_affordances_of_your_own(tmp_path):
+    printed = output(tmp_path, "own_affordances.py", "2300")
+    heads = [float(number) for number in printed.split("[")[1].split("]")[0].split()]
+    anchors = [-1, -0.5, 0, 0.5, 1]
+    assert all(abs(head - anchor) <= 0.3 for head, anchor in zip(heads, anchors, strict=True))
+    assert "mean return" in printed

@@ -22,6 +22,7 @@ LAYERS: list[set[str]] = [
     {"evaluation", "log", "results", "claims", "checkpoints"},
     {"training", "progress", "pretraining", "report"},
     {"session", "command_line", "experiments", "cluster"},
+    {"releases"},
     {"campaigns", "checking", "switching", "lens"},
     {"reproduction"},
     {"__main__"},

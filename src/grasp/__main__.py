@@ -1,5 +1,5 @@
-"""The command: grasp train, evaluate, look, lens, pretrain, sweep, reproduce, report, export,
-figure, check, check-env.
+"""The command: grasp train, evaluate, look, lens, agents, release, pretrain, sweep, reproduce,
+report, export, figure, check, check-env.
 
 What can be refused without JAX is refused before it is imported; every refusal is one sentence and
 an exit code (`errors.py`).
@@ -23,6 +23,7 @@ from grasp.campaigns import report, sweep
 from grasp.command_line import parse, prepare_jax, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import GraspError, UsageError
+from grasp.releases import agents, release
 from grasp.reproduction import reproduce
 
 USAGE = f"""\
@@ -32,6 +33,8 @@ usage: grasp COMMAND ...
   grasp evaluate RUN                play greedy episodes with a trained agent
   grasp look RUN                    draw where each head's option leads (collect, point-mass)
   grasp lens RUN                    open a page that shows the agent decide and the run learn
+  grasp agents                      list the trained agents that came with the package
+  grasp release RUN                 make such an agent of a run
   grasp pretrain TASK               train the option policies of a task from scratch
   grasp sweep --agents A ... --tasks T ... --seeds S ...   many runs, each once
   grasp reproduce FIGURE            make the runs of a figure of the paper and draw it (--list)
@@ -45,6 +48,7 @@ agents: {" ".join(AGENTS)}, and any other K (GA-6)
 tasks:  {" ".join(TASKS)}
         dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions)
 
+RUN is a run directory, or the name of an agent that `grasp agents` lists.
 `grasp COMMAND --help` lists the flags of a command.
 """
 
@@ -56,6 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
         "evaluate": evaluate,
         "look": look,
         "lens": lens,
+        "agents": agents,
+        "release": release,
         "pretrain": pretrain,
         "sweep": sweep,
         "reproduce": reproduce,
@@ -128,15 +134,11 @@ def evaluate(arguments: list[str]) -> int:
         saw.
         """
 
-        run: tyro.conf.Positional[Path]  # run directory
-        episodes: int = 10
-        seed: int = 0
-        which: Literal["last", "best"] = (
-            "last"  # the last checkpoint, or the best evaluation's agent
-        )
-        heads: Literal["greedy", "sampled"] | int = (
-            "greedy"  # the most probable head, one drawn from the policy, or always the one given
-        )
+        run: tyro.conf.Positional[Path]  # run directory, or a released agent
+        episodes: int = 10  # from starts of their own
+        seed: int = 0  # of those starts
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
+        heads: Literal["greedy", "sampled"] | int = "greedy"  # best, drawn, or the one given
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Evaluate, "grasp evaluate", arguments)
@@ -194,10 +196,10 @@ def look(arguments: list[str]) -> int:
         which objects the options take.
         """
 
-        run: tyro.conf.Positional[Path]  # run directory
-        to: Path | None = None  # picture file; RUN/affordances.png unless given
+        run: tyro.conf.Positional[Path]  # run directory, or a released agent
+        to: Path | None = None  # picture file; RUN/affordances.png, or NAME-affordances.png here
         starts: int = 1000  # random starts to count over
-        which: Literal["last", "best"] = "last"
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Look, "grasp look", arguments)
@@ -212,7 +214,8 @@ def look(arguments: list[str]) -> int:
     from grasp.session import load
 
     agent = load(flags.run, flags.which)
-    picture = flags.to or run.path / "affordances.png"
+    usual = Path(f"{run.path.name}-affordances.png") if run.released else None
+    picture = flags.to or usual or run.path / "affordances.png"
     agent.draw(picture)
     resets = [{"seed": seed} for seed in range(flags.starts)]
     found, model = agent.outlooks(resets), agent.judged(resets)
@@ -246,10 +249,10 @@ def lens(arguments: list[str]) -> int:
         tree, its episodes, and the curves of the run, finished or not.
         """
 
-        run: tyro.conf.Positional[Path]  # run directory
+        run: tyro.conf.Positional[Path]  # run directory, or a released agent
         port: int = 0  # on 127.0.0.1; any free one unless given
         browser: bool = True  # open the page in the browser, or only print its address
-        which: Literal["last", "best"] = "last"
+        which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
 
     flags = parse(Lens, "grasp lens", arguments)
     from grasp.runs import Run
@@ -319,7 +322,7 @@ def export(arguments: list[str]) -> int:
         """Write the evaluations of runs as results/<suite>/<task>/<agent>-seed<k>.csv and .json."""
 
         runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
-        to: Path = Path("results")
+        to: Path = Path("results")  # folder of the result files
         replace: bool = False  # write over files that a run of another configuration made
 
     flags = parse(Export, "grasp export", arguments)
@@ -341,9 +344,7 @@ def figure(arguments: list[str]) -> int:
 
         paths: tyro.conf.Positional[tuple[Path, ...]]  # as in results/dm_control, or runs
         to: Path | None = None  # picture file; FOLDER/curves.png unless given
-        statistic: Literal["mean", "interquartile"] = (
-            "mean"  # with standard error; or interquartile mean with bootstrap interval
-        )
+        statistic: Literal["mean", "interquartile"] = "mean"  # or interquartile mean with interval
 
     flags = parse(Figure, "grasp figure", arguments)
     if not flags.paths:
@@ -354,8 +355,8 @@ def figure(arguments: list[str]) -> int:
 
     records = read_records(flags.paths)
     tasks = by_task(records)
-    for task, agents in tasks.items():
-        for sentence in uneven(agents, task):
+    for task, curves in tasks.items():
+        for sentence in uneven(curves, task):
             print(f"note: {sentence}", file=sys.stderr)
     path = flags.to or (flags.paths[0] if flags.paths[0].is_dir() else Path()) / "curves.png"
     success = {record.task for record in records if record.has_success}

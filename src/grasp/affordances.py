@@ -29,6 +29,17 @@ Conditioning = Literal["goal", "state", "none"]
 
 
 @runtime_checkable
+class LearnedAffordances(Protocol):
+    """What an agent asks of the module whose parameters it learns."""
+
+    def __call__(self, state: AbstractState) -> Float[Array, "K action"]: ...
+
+    def raw(self, state: AbstractState) -> Float[Array, "K action"]:
+        """The heads before tanh, or whatever saturates beyond 2 in size (choice 6)."""
+        ...
+
+
+@runtime_checkable
 class PriorAffordances(Protocol):
     """Affordances that also say beforehand how likely each is to be chosen."""
 
@@ -100,7 +111,7 @@ class Smoothed(eqx.Module):
     lies around an action and not the action alone (choice 25).
     """
 
-    affordances: AffordanceModule
+    affordances: LearnedAffordances
     deviation: float | int = eqx.field(static=True)
     key: PRNGKeyArray
 
@@ -111,10 +122,11 @@ class Smoothed(eqx.Module):
         return jnp.clip(actions + self.deviation * noise, -1, 1)
 
     def prior(self, state: AbstractState) -> Float[Array, " K"]:
+        assert isinstance(self.affordances, PriorAffordances)  # or nobody would ask
         return self.affordances.prior(state)
 
 
 def smoothed(
-    affordances: AffordanceModule, deviation: float | int, key: PRNGKeyArray
-) -> AffordanceModule | Smoothed:
+    affordances: LearnedAffordances, deviation: float | int, key: PRNGKeyArray
+) -> LearnedAffordances | Smoothed:
     return Smoothed(affordances, deviation, key) if deviation else affordances

@@ -54,7 +54,7 @@ def sweep(arguments: list[str]) -> int:
 
         agents: tuple[str, ...]  # as in GA-4 TD3
         tasks: tuple[str, ...]  # as in reacher-easy walker-walk
-        seeds: tuple[int, ...] = (0,)
+        seeds: tuple[int, ...] = (0,)  # one run for each
         where: tyro.conf.OmitArgPrefixes[Where] = Where()
         dry_run: bool = False  # say what is done and what is missing, and stop
 
@@ -168,11 +168,9 @@ def report(arguments: list[str]) -> int:
         curves, scores, pictures and configurations.
         """
 
-        paths: tyro.conf.Positional[
-            tuple[Path, ...]
-        ]  # runs, results, and the folder of the histograms
+        paths: tyro.conf.Positional[tuple[Path, ...]]  # runs, results, folder of histograms
         to: Path = Path("report.html")  # an .md file gets claims and scores without pictures
-        title: str = "GrASP: results of a set of runs"
+        title: str = "GrASP: results of a set of runs"  # of the page
 
     flags = parse(Report, "grasp report", arguments)
     if not flags.paths:

@@ -30,17 +30,18 @@ def check_run(run: Run) -> RunFinding:
     """Read every file of a run directory and compare it with what was written."""
     from grasp.checkpoints import digest
 
-    problems, digests, newest = [], {}, None
+    problems, digests, newest, logged = [], {}, None, None
     for folder in run.folders():
         try:
             checkpoint = run.read(folder)
+            logged = checkpoint.facts.get("metrics", logged)
             if "loop" in checkpoint.parts:
                 digests[folder.name], newest = digest(checkpoint, run), checkpoint
         except CorruptCheckpoint as problem:
             problems.append(str(problem))
         except (KeyError, ValueError, IndexError, TypeError) as problem:
             problems.append(f"{folder} holds no whole checkpoint: {problem!r}")
-    if newest is not None and not run.metrics_are(newest.facts.get("metrics")):
+    if (newest or logged) and not run.metrics_are(logged):
         problems.append(f"{run.metrics_file} is not what was written")
     rows = run.metrics()
     steps = [row["environment_steps"] for row in rows if "environment_steps" in row]
@@ -61,7 +62,7 @@ def check(arguments: list[str]) -> int:
         checkpoint.
         """
 
-        run: tyro.conf.Positional[Path]  # run directory
+        run: tyro.conf.Positional[Path]  # run directory, or a released agent
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Check, "grasp check", arguments)
@@ -78,7 +79,10 @@ def check(arguments: list[str]) -> int:
     if found.problems:
         raise CorruptCheckpoint(f"{len(found.problems)} damaged: {'; '.join(found.problems)}")
     if not found.checkpoints and not flags.json:
-        print(f"{run.path} has no checkpoint yet; nothing is damaged")
+        there = (
+            "an agent that can act but not be trained on" if run.folders() else "no checkpoint yet"
+        )
+        print(f"{run.path} has {there}; nothing is damaged")
     return 0
 
 
@@ -91,7 +95,7 @@ def check_env(arguments: list[str]) -> int:
 
         task: tyro.conf.Positional[str]  # a task, dmc:DOMAIN-TASK, gym:ID or a Gymnasium ID
         steps: int = 1_000  # decisions at each seed
-        seeds: tuple[int, ...] = (0, 1)
+        seeds: tuple[int, ...] = (0, 1)  # of the resets
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(CheckEnv, "grasp check-env", arguments)

@@ -155,6 +155,24 @@ def agent_arrays(checkpoint: Checkpoint) -> Arrays:
     return under(checkpoint.parts["arrays"], "agent/")
 
 
+def acting_arrays(arrays: Arrays, acts_with: tuple[str, ...], *, half: bool) -> Arrays:
+    """The part of an agent that decisions depend on; its matrices at half precision if asked."""
+    return {
+        name: array.astype(np.float16) if half and array.ndim > 1 else array
+        for name, array in arrays.items()
+        if name.startswith(acts_with)
+    }
+
+
+def completed(start: Arrays, arrays: Arrays, acts_with: tuple[str, ...]) -> Arrays:
+    """The inverse: at full precision, and with a fresh agent's arrays for the rest."""
+    learning = {name: array for name, array in start.items() if not name.startswith(acts_with)}
+    return learning | {
+        name: array.astype(np.float32) if array.dtype == np.float16 else array
+        for name, array in arrays.items()
+    }
+
+
 def check_resumable(checkpoint: Checkpoint) -> None:
     if not {"agent", "loop"} <= checkpoint.parts.keys():
         raise CorruptCheckpoint(

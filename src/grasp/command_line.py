@@ -36,9 +36,7 @@ def train_flags(arguments: list[str]) -> Any:
         schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
         run: Path | None = None  # run directory; runs/TASK-LABEL-seedN unless given
         label: str = name  # the agent's name in paths and pictures
-        preset: Preset = (
-            "default"  # what learns best on two cores, or exactly what the paper states
-        )
+        preset: Preset = "default"  # what learns best on two cores, or what the paper states
         wandb: bool = False  # log to Weights & Biases as well
         agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
 

@@ -102,6 +102,16 @@ def draw_scene(axis: Any, scene: Scene) -> None:
     axis.set_title(" then ".join("ABC"[index] for index in scene.order), fontsize=10)
 
 
+def draw_outlook(axis: Any, outlook: Outlook) -> None:
+    """A scene with the path of each head's option."""
+    draw_scene(axis, outlook.scene)
+    for head, places in enumerate(outlook.paths):
+        shift = 0.008 * (head - (len(outlook.paths) - 1) / 2)  # paths in common stay seen
+        along = np.asarray(places) + shift
+        axis.plot(*along.T, color=COLOURS[head % len(COLOURS)], lw=2, zorder=3)
+        axis.plot(*along[-1], "o", ms=5, color=COLOURS[head % len(COLOURS)], zorder=5)
+
+
 def draw_outlooks(rows: dict[str, list[Outlook]], path: Path, title: str) -> None:
     """Trajectories of the option that each head picks, one colour per head, one panel per scene."""
     from matplotlib.figure import Figure
@@ -112,12 +122,7 @@ def draw_outlooks(rows: dict[str, list[Outlook]], path: Path, title: str) -> Non
     for line, (label, outlooks) in zip(axes, rows.items(), strict=True):
         line[0].set_ylabel(label)
         for axis, outlook in zip(line, outlooks, strict=False):
-            draw_scene(axis, outlook.scene)
-            for head, places in enumerate(outlook.paths):
-                shift = 0.008 * (head - (len(outlook.paths) - 1) / 2)  # paths in common stay seen
-                along = np.asarray(places) + shift
-                axis.plot(*along.T, color=COLOURS[head % len(COLOURS)], lw=2, zorder=3)
-                axis.plot(*along[-1], "o", ms=5, color=COLOURS[head % len(COLOURS)], zorder=5)
+            draw_outlook(axis, outlook)
     heads = range(len(next(iter(rows.values()))[0].paths))
     handles = [axes[0][0].plot([], [], color=COLOURS[h % len(COLOURS)], lw=2)[0] for h in heads]
     labels = [f"head {head}" for head in heads]

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from grasp.affordances import AffordanceModule, smoothed
+from grasp.affordances import AffordanceModule, LearnedAffordances, smoothed
 from grasp.model import AbstractState, Model, Prediction, ValueEquivalentModel
 from grasp.planners.plan import Plan, Planner, plan_batch
 from grasp.replay import Window
@@ -41,7 +41,7 @@ def value_targets(
 
 def window_targets(
     model: ValueEquivalentModel,
-    affordances: AffordanceModule,
+    affordances: LearnedAffordances,
     planner: Planner,
     window: Window,
     key: PRNGKeyArray,
@@ -136,7 +136,7 @@ def last_of_all(window: Window) -> Bool[Array, "B n"]:
 
 
 def affordance_loss(
-    affordances: AffordanceModule,
+    affordances: LearnedAffordances,
     model: Model,
     planner: Planner,
     roots: AbstractState,
@@ -156,7 +156,7 @@ def affordance_loss(
     raw = jax.vmap(affordances.raw)(roots)  # [R, K, action]
     excess = jnp.maximum(jnp.abs(raw) - 2, 0)  # tanh(2) = 0.96
     loss = -jnp.mean(plans.value) + saturation_penalty * jnp.mean(excess**2)
-    if affordances.prior_head is not None:
+    if isinstance(affordances, AffordanceModule) and affordances.prior_head is not None:
         logits = jax.vmap(affordances.prior)(jax.lax.stop_gradient(roots))  # [R, K]
         policy = jax.lax.stop_gradient(plans.policy)
         loss += jnp.mean(optax.safe_softmax_cross_entropy(logits, policy))

@@ -35,7 +35,7 @@ SAVE_SECONDS = 300  # between checkpoints
 @dataclasses.dataclass(frozen=True)
 class Pretraining:
     steps: int = 30_000  # primitive steps
-    seed: int = 0
+    seed: int = 0  # decides all that is random
     repeat: int = 1  # primitive steps for which an output is held while learning
     random_share: float = 0.2  # of outputs taken at random
     chained: int = 1  # options one after the other before the world starts anew

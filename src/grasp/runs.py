@@ -15,6 +15,7 @@ replay segments that it needs and how far metrics.jsonl was written.
 """
 
 import contextlib
+import difflib
 import fcntl
 import json
 import os
@@ -45,6 +46,7 @@ MAY_CHANGE = (
     "command", "version", "steps", "log_every", "wandb", "save_seconds", "patience",
     "deterministic",
 )  # fmt: skip
+RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to
 _STEP = re.compile(r"step-(\d{12})(?:-(\d{6}))?")  # without evaluations in the first format
 
@@ -70,14 +72,23 @@ class Run:
 
     @classmethod
     def existing(cls, path: str | Path) -> "Run":
-        """A run to read; refused in one sentence where there is none."""
-        run = cls(path)
-        if not run.config_file.is_file():
-            raise UsageError(
-                f"{run.path} is no run directory (it has no config.json); "
-                "give the directory that `grasp train` printed"
-            )
-        return run
+        """A run to read, or the released agent of a name; one sentence where there is none."""
+        run, released = cls(path), released_names()
+        if run.config_file.is_file():
+            return run
+        if str(path) in released:
+            return cls(RELEASED / path)
+        near = difflib.get_close_matches(str(path), released, n=1, cutoff=0.7)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"{run.path} is no run directory (it has no config.json) and no released agent; {hint}"
+            "give the directory that `grasp train` printed, or a name that `grasp agents` lists"
+        )
+
+    @property
+    def released(self) -> bool:
+        """Whether it ships with the package, where nothing should be written."""
+        return self.path.parent == RELEASED
 
     def config(self) -> Facts:
         try:
@@ -293,6 +304,11 @@ class Run:
             raise UsageError(
                 f"another process is running in {self.path}; wait for it or give another --run"
             ) from None
+
+
+def released_names() -> list[str]:
+    """The agents that ship with the package."""
+    return sorted(file.parent.name for file in RELEASED.glob("[!.]*/config.json"))
 
 
 def default_place(task: str, name: str, seed: int | str, runs: Path = Path("runs")) -> Path:

@@ -17,7 +17,7 @@ import grasp
 from grasp.agents import agent_named, rebuilt
 from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
-from grasp.checkpoints import agent_arrays, restored_arrays
+from grasp.checkpoints import agent_arrays, completed, named_arrays, restored_arrays
 from grasp.environments import make as make_task
 from grasp.environments.boundary import Boundary
 from grasp.errors import CorruptCheckpoint, UsageError
@@ -153,8 +153,9 @@ def load(
     environment: World | None = None,
     planners: Sequence[type] = (),
 ) -> LoadedAgent:
-    """The agent of a run directory; `environment` where the task is not one of ours by name,
-    `planners` where the planner is a class of your own.
+    """The agent of a run directory, or a released one by its name (`grasp agents`);
+    `environment` where the task is not one of ours by name, `planners` where the planner is a
+    class of your own.
     """
     where = Run.existing(run)
     settings = where.config()
@@ -163,11 +164,17 @@ def load(
         raise CorruptCheckpoint(f"{where.config_file} lacks {', '.join(missing) or 'an agent'}")
     checkpoint = where.latest_best() if which == "best" else where.latest()
     if checkpoint is None:
-        raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
+        what = "checkpoint yet; train it a little longer"
+        if which == "best":
+            what = "best agent of its own; take the last one"
+        raise UsageError(f"{where.path} has no {what}")
     made, title = rebuilt(settings["agent"], planners), settings["task"]
     make = _maker(environment or title, title, 1, made.discount)
     agent = CompiledAgent(made, make().sizes, settings["seed"])
-    agent.arrays = restored_arrays(agent.arrays, agent_arrays(checkpoint))
+    saved = agent_arrays(checkpoint)
+    if "card" in checkpoint.facts:  # a released agent, which has no more than acting needs
+        saved = completed(named_arrays(agent.arrays), saved, made.acts_with)
+    agent.arrays = restored_arrays(agent.arrays, saved)
     return LoadedAgent(agent, make, where)
 
 

@@ -46,7 +46,7 @@ class Schedule:
     """How long to train, and when to look."""
 
     steps: int = 150_000  # environment steps in all
-    seed: int = 0
+    seed: int = 0  # decides all that is random
     num_envs: int = 1  # environments stepped side by side
     evaluate_every: int = 10_000  # environment steps between evaluations
     evaluation_episodes: int = 10  # greedy, from fresh starts

@@ -199,3 +199,12 @@ def test_the_newest_checkpoint_is_loaded_on_demand(collect_run):
     view.reload()
     assert view._watched is not first
     assert at(view)["index"] == 0
+
+
+def test_a_released_agent_shows_its_card_and_its_curves(collect_run):
+    view = View(Run.existing("collect-GA-4"))
+    assert "greedy episodes" in view.facts()["card"]
+    told = view.training()
+    assert told["card"] == view.facts()["card"]
+    assert told["curves"]["eval/success"][-1][1] > 0.8
+    assert View(collect_run).facts()["card"] is None

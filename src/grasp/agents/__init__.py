@@ -170,7 +170,10 @@ def rebuilt(described: dict[str, Any], planners: Iterable[type] = ()) -> Any:
             f"no agent or planner of kind {kind!r}; known are {', '.join(kinds)}: "
             f"give a class of your own, as in grasp.load(run, planners=[{kind}])"
         )
+    made = kinds[kind]
+    whole = {f.name for f in dataclasses.fields(made) if f.type is float} & fields.keys()
+    fields |= {name: float(fields[name]) for name in whole if type(fields[name]) is int}
     try:
-        return kinds[kind](**fields)
+        return made(**fields)
     except TypeError as problem:  # a name or a type that no setting has
         raise UsageError(f"{kind} cannot be made of this configuration: {problem}") from None

@@ -55,6 +55,11 @@ class Agent(Protocol):
     @property
     def updates_per_call(self) -> int: ...
 
+    @property
+    def acts_with(self) -> tuple[str, ...]:
+        """The paths in its state of what decisions depend on; the rest is for learning."""
+        ...
+
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> Any: ...
 
     def act(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from grasp.affordances import AffordanceModule, Conditioning
+from grasp.affordances import AffordanceModule, Conditioning, LearnedAffordances
 from grasp.agents.agent import Decision, Sizes
 from grasp.errors import UsageError, check_range
 from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
@@ -46,7 +46,7 @@ class Parameters(eqx.Module):
     """The five learned parts; there is an online and a target copy."""
 
     model: ValueEquivalentModel
-    affordances: AffordanceModule
+    affordances: LearnedAffordances
 
 
 class GraspState(eqx.Module):
@@ -65,41 +65,39 @@ class Grasp:
     """A GrASP agent; the defaults are for two cores, `--preset paper` is what the paper states."""
 
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
-    num_affordances: int = 4  # K
+    num_affordances: int = 4  # K, the number of heads
     planner: Planner = CompleteTree(depth=1, temperature=0.5)
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
-    width: int = 128
+    width: int = 128  # of every layer, and of the abstract state
     num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
-    predict_termination: bool = (
-        True  # else states past the end are learned as absorbing (choice 10)
-    )
-    normalise_observations: bool = True  # choice 20
+    predict_termination: bool = True  # else the end is learned as absorbing (choice 10)
+    normalise_observations: bool = True  # by their running mean and deviation (choice 20)
     initial_spread: float = 1.0  # of the heads before tanh (choice 6)
 
-    discount: float = 0.99
-    window: int = 3  # n
-    batch: int = 128
+    discount: float = 0.99  # gamma
+    window: int = 3  # n, decisions in a row out of the replay
+    batch: int = 128  # windows per update
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
-    bootstrap: Literal["planner", "value"] = "planner"  # choice 1
-    model_learning_rate: float = 5e-4
+    bootstrap: Literal["planner", "value"] = "planner"  # end of the n-step return (choice 1)
+    model_learning_rate: float = 5e-4  # of all but the affordances
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
-    gradient_clip: float = 10.0
-    consistency: float = 1.0  # choice 7
-    saturation_penalty: float = 1e-2  # choice 6
+    gradient_clip: float = 10.0  # by global norm
+    consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
+    saturation_penalty: float = 1e-2  # on heads far beyond their bounds (choice 6)
     smoothing: float = 0.0  # deviation of what the heads propose while learning (choice 25)
     target_period: int = 1  # updates between moves of the targets
     target_rate: float = 0.01  # share of the way they move; the paper's hard copy is 1 every 1,000
     act_by_targets: bool = True  # decisions by the target parameters (choice 22)
 
-    replay_capacity: int = 200_000
+    replay_capacity: int = 200_000  # decisions
     rewarded_share: float = 0.0  # of windows drawn among those with a reward (choice 7)
     warm_up: int = 2_000  # decisions taken at random before learning
-    decisions_per_update: int = 1
+    decisions_per_update: int = 1  # fewer learn more from each, and take longer
     updates_per_call: int = 4  # in one compiled call; changes speed only
     noise_start: float = 0.5  # deviation of the Gaussian added to the chosen action (choice 5)
-    noise_end: float = 0.1
+    noise_end: float = 0.1  # what it falls to
     noise_decisions: int = 50_000  # over which it falls linearly
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
     greedy_share: float = 0.5  # of stretches taken as in evaluation, once the noise has fallen
@@ -134,21 +132,13 @@ class Grasp:
                 options=sizes.options,
                 key=model_key,
             ),
-            affordances=AffordanceModule(
-                conditioning=self.affordances,
-                features=self.width,
-                goal_size=sizes.goal,
-                action_size=sizes.action,
-                num_affordances=self.num_affordances,
-                width=self.width,
-                initial_spread=self.initial_spread,
-                prior=getattr(self.planner, "prior", "uniform") == "learned",
-                key=affordance_key,
-            ),
+            affordances=self.heads(sizes, affordance_key),
         )
         return GraspState(
             online=online,
-            target=jax.tree.map(jnp.copy, online),
+            target=jax.tree.map(
+                lambda leaf: jnp.copy(leaf) if eqx.is_array(leaf) else leaf, online
+            ),
             model_optimiser=self._model_optimiser.init(eqx.filter(online.model, eqx.is_array)),
             affordance_optimiser=self._affordance_optimiser.init(
                 eqx.filter(online.affordances, eqx.is_array)
@@ -157,6 +147,20 @@ class Grasp:
             goal_normaliser=Normaliser.empty(sizes.goal),
             q_spread=jnp.ones(()),
             updates=jnp.zeros((), jnp.int32),
+        )
+
+    def heads(self, sizes: Sizes, key: PRNGKeyArray) -> LearnedAffordances:
+        """The affordances at their start; a subclass may bring its own (docs/own-affordances.md)"""
+        return AffordanceModule(
+            conditioning=self.affordances,
+            features=self.width,
+            goal_size=sizes.goal,
+            action_size=sizes.action,
+            num_affordances=self.num_affordances,
+            width=self.width,
+            initial_spread=self.initial_spread,
+            prior=getattr(self.planner, "prior", "uniform") == "learned",
+            key=key,
         )
 
     def plan(
@@ -296,6 +300,11 @@ class Grasp:
     def _affordance_optimiser(self) -> optax.GradientTransformation:
         return _adam(self.affordance_learning_rate, self.gradient_clip)
 
+    @property
+    def acts_with(self) -> tuple[str, ...]:
+        parameters = ".target" if self.act_by_targets else ".online"
+        return (parameters, ".observation_normaliser", ".goal_normaliser", ".q_spread")
+
     def _deciding(self, state: GraspState) -> Parameters:
         return state.target if self.act_by_targets else state.online
 
@@ -337,9 +346,13 @@ class Grasp:
         parameters.
         """
         rate = jnp.where(updates % self.target_period == 0, self.target_rate, 0.0)
-        return jax.tree.map(
-            lambda old, new: jnp.where(rate == 1, new, old + rate * (new - old)), target, online
-        )
+
+        def moved(old: Any, new: Any) -> Any:
+            if not eqx.is_array(old):  # an activation function
+                return old
+            return jnp.where(rate == 1, new, old + rate * (new - old))
+
+        return jax.tree.map(moved, target, online)
 
 
 def head_metrics(plans: Plan) -> Metrics:

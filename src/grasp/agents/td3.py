@@ -49,21 +49,21 @@ class TD3State(eqx.Module):
 class TD3:
     """Widths, rates and smoothing are the paper's; the rest is the original algorithm's."""
 
-    width: int = 512
-    discount: float = 0.99
-    batch: int = 256
+    width: int = 512  # of every layer
+    discount: float = 0.99  # gamma
+    batch: int = 256  # decisions per update
     window: int = 1  # n of the n-step return
-    actor_learning_rate: float = 1e-4
-    critic_learning_rate: float = 1e-3
-    target_rate: float = 0.005
+    actor_learning_rate: float = 1e-4  # Adam
+    critic_learning_rate: float = 1e-3  # Adam
+    target_rate: float = 0.005  # share of the way that the targets move
     policy_delay: int = 2  # critic updates per actor update
     noise: float = 0.1  # deviation of the exploration noise
-    target_noise: float = 0.2
-    target_noise_clip: float = 0.5
-    replay_capacity: int = 200_000
+    target_noise: float = 0.2  # deviation of the noise on the targets' actions
+    target_noise_clip: float = 0.5  # the most that it moves one
+    replay_capacity: int = 200_000  # decisions
     rewarded_share: float = 0.0  # of decisions drawn among those with a reward (choice 7)
     warm_up: int = 1_000  # decisions taken at random before learning
-    decisions_per_update: int = 1
+    decisions_per_update: int = 1  # fewer learn more from each, and take longer
     updates_per_call: int = 1  # in one compiled call; changes speed only
 
     def __post_init__(self) -> None:
@@ -165,6 +165,10 @@ class TD3:
         noise = self.target_noise * jax.random.normal(key, actions.shape)
         noise = jnp.clip(noise, -self.target_noise_clip, self.target_noise_clip)
         return jnp.clip(actions + noise, -1, 1)
+
+    @property
+    def acts_with(self) -> tuple[str, ...]:
+        return (".online.actor",)
 
     @property
     def _actor_optimiser(self) -> optax.GradientTransformation:

@@ -4,6 +4,8 @@ Importing this names the tasks; physics is imported only when one is made.
 """
 
 import difflib
+import os
+import sys
 from typing import Any
 
 from grasp.errors import UsageError
@@ -94,8 +96,15 @@ def _make_suite(name: str, **options: Any):
 def _make_gymnasium(name: str, **options: Any):
     import gymnasium
 
+    if ":" in name and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a file beside which the command is typed
     try:
         return gymnasium.make(name, **options)
+    except ModuleNotFoundError as problem:
+        raise UsageError(
+            f"Gymnasium cannot make {name!r} ({problem}); a task is gym:ID or gym:MODULE:ID, "
+            "with a module that is installed or in this folder"
+        ) from None
     except gymnasium.error.Error as problem:
         near = difflib.get_close_matches(name, gymnasium.registry, n=1, cutoff=0.4)
         hint = f"; did you mean gym:{near[0]}?" if near else ""

@@ -4,6 +4,7 @@ All requests that touch a world or the agent come from one thread (`server.py`).
 """
 
 import base64
+import contextlib
 import io
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,14 +14,16 @@ import numpy as np
 
 from grasp.environments import make
 from grasp.environments.boundary import Boundary
-from grasp.errors import GraspError, UsageError
+from grasp.errors import CorruptCheckpoint, GraspError, UsageError
 from grasp.evaluation import outlook
 from grasp.figures import COLOURS
+from grasp.files import read_manifest
 from grasp.lens import scenes
 from grasp.lens.curves import curves
 from grasp.lens.episode import Episode, Rule, Spec, compare
 from grasp.lens.tree import Level, nodes, shown_tree, tree_of
 from grasp.planners.complete_tree import CompleteTree
+from grasp.releases import line
 from grasp.runs import Run
 from grasp.session import LoadedAgent, load
 
@@ -53,6 +56,7 @@ class View:
             "agent": self.config["name"],
             "run": self.run.path.name,
             "which": self.which,
+            "card": _card(self.run),
             "colours": list(COLOURS),
         }
         try:
@@ -83,7 +87,7 @@ class View:
         return self.facts()
 
     def training(self) -> Answer:
-        return curves(self.run)
+        return curves(self.run) | {"card": _card(self.run)}
 
     def moment(self, asked: Any) -> Answer:
         """One moment of an episode with its plan, tree, picture or paths, and the heads so far.
@@ -242,6 +246,14 @@ def _rules(given: Any, K: int) -> tuple[tuple[int, Rule], ...]:
     if not found or found[0][0] != 0 or [e[0] for e in found] != sorted({e[0] for e in found}):
         raise UsageError(f"{wanted}, from 0 on and in order")
     return tuple(found)
+
+
+def _card(run: Run) -> str | None:
+    """What a released agent says of itself; a run that is none has nothing."""
+    with contextlib.suppress(CorruptCheckpoint, IndexError):
+        card = read_manifest(run.folders()[-1])["facts"].get("card")
+        return card and line(card)
+    return None
 
 
 def _frame(episode: Episode, at: int) -> tuple[str | None, str | None]:

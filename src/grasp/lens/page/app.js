@@ -196,7 +196,10 @@ function fine() { byId("problem").hidden = true; }
 function tell(facts) {
   page.facts = facts;
   useColours(facts.colours);
-  byId("about").textContent = `${facts.agent} on ${facts.task} · ${facts.run} · ${facts.which === "best" ? "best" : "last"} checkpoint`;
+  const what = facts.card ? "a released agent" : `${facts.which === "best" ? "best" : "last"} checkpoint`;
+  byId("about").textContent = `${facts.agent} on ${facts.task} · ${facts.run} · ${what}`;
+  byId("about").title = facts.card ?? "";
+  byId("reload").hidden = facts.card !== null; // nothing newer will come
   document.title = `${facts.agent} on ${facts.task} · GrASP Lens`;
   byId("order-label").hidden = !facts.scenic;
   byId("heads-note").textContent = facts.scenic ? "each line in the world is where a head's option leads" : "";

@@ -42,6 +42,10 @@ export class Training {
       this.progress.textContent = "This run has logged nothing yet.";
       return;
     }
+    if (data.card) {
+      this.progress.textContent = `${data.card}.`;
+      return;
+    }
     const age = data.age < 90 ? `${Math.round(data.age)} s ago: the run goes on` : `${data.age < 5400 ? `${Math.round(data.age / 60)} min` : `${Math.round(data.age / 3600)} h`} ago: the run has stopped or finished`;
     this.progress.textContent = `${count(data.environment_steps)} of ${count(data.steps)} environment steps, ${count(data.decisions)} decisions; last row ${age}.`;
   }

@@ -1,0 +1,155 @@
+"""What the documentation takes from the code and from results/: `python tools/reference.py`.
+
+docs/commands.md is written whole: each command is called up to the point where it would read its
+flags, and tyro then says what they are. In other pages a table stands between two marks, as in
+<!-- agents --> ... <!-- /agents -->.
+"""
+
+import json
+import re
+import unittest.mock
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tyro
+
+from grasp.__main__ import USAGE, main
+from grasp.releases import HEADER, card_of, row, size
+from grasp.runs import RELEASED, Run, released_names
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+AGENT = {"train": ["GA-4"]}  # whose defaults are shown
+HEAD = """\
+# Commands
+
+Written by `make docs` from the code; not edited by hand.
+
+```
+{usage}```
+
+Exit codes: 0 fine, 2 bad input, 3 the environment broke its contract, 4 learning diverged, 5
+damaged checkpoint, 74 disk full or read-only, 130 and 143 stopped by a signal after saving.
+"""
+
+
+class Flag(NamedTuple):
+    name: str
+    takes: str
+    default: str
+    meaning: str
+
+
+class Asked(Exception):
+    """A command is about to read its flags."""
+
+
+def commands() -> list[str]:
+    return list(dict.fromkeys(re.findall(r"^  grasp ([\w-]+)", USAGE, re.MULTILINE)))
+
+
+def parser(command: str) -> Any:
+    """The flags of a command as argparse would hold them."""
+
+    def stop(kind: Any, **settings: Any) -> None:
+        del settings["args"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            raise Asked(tyro.extras.get_parser(kind, **settings))
+
+    with unittest.mock.patch.object(tyro, "cli", stop):
+        try:
+            main([command, *AGENT.get(command, [])])
+        except Asked as asked:
+            return asked.args[0]
+    raise AssertionError(f"grasp {command} reads no flags")
+
+
+def flags(command: str) -> list[Flag]:
+    found = []
+    for action in parser(command)._actions:
+        if action.dest == "help":
+            continue
+        meaning, _, default = str(action.help).rpartition("(")
+        default = re.sub(r"^default: |[\[\]')]", "", default)
+        values = re.sub(r"\{None\}\|", "", action.metavar or "").strip("[]")
+        takes = {"STR": "", "PATH": ""}.get(values, re.sub(r"(\w+) \[.*", r"\1 ...", values))
+        if len(action.option_strings) == 2:  # a switch
+            default, takes = "", f"or `{action.option_strings[1]}`"
+            if "(default: True)" in str(action.help):
+                default = "on"
+        name = f"`{action.option_strings[0]}`" if action.option_strings else action.dest.upper()
+        shown = "" if default == "None" or default.startswith("/") else default
+        found.append(Flag(name, takes.replace("|", " or "), shown, meaning.strip()))
+    return found
+
+
+def section(command: str) -> str:
+    about = " ".join(parser(command).description.split())
+    title = " ".join(["grasp", command, *AGENT.get(command, [])])
+    rows = [
+        f"| {flag.name} {flag.takes} | {flag.default} | {flag.meaning} |".replace("  ", " ")
+        for flag in flags(command)
+    ]
+    header = ["| argument | default | |", "|---|---|---|"]
+    return "\n".join([f"\n## {title}\n", about, "", *header, *rows, ""])
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("| --- ", "|---")
+
+
+def agents() -> str:
+    found = [row(card_of(Run(RELEASED / name)), size(RELEASED / name)) for name in released_names()]
+    return table(HEADER, found)
+
+
+def hours() -> str:
+    """How long the committed runs of the default preset took."""
+    rows = []
+    for file in sorted((ROOT / "results").glob("[dh]*/*/*-seed*.json")):
+        facts, beside = json.loads(file.read_text()), file.with_suffix(".csv")
+        if "hours" in facts and beside.exists():
+            steps = int(beside.read_text().splitlines()[-1].split(",")[0])
+            speed = f"{steps / facts['hours'] / 3600:,.0f}"
+            agent = file.stem.replace("-seed", ", seed ")
+            rows.append((file.parent.name, agent, f"{steps:,}", f"{facts['hours']:.2f}", speed))
+    return table(("task", "agent", "steps", "hours", "steps per second"), rows)
+
+
+def bench() -> str:
+    """The ratios of `make bench`, where they are committed."""
+    file = ROOT / "bench" / "latest.json"
+    if not file.exists():
+        return "No measurement is committed yet; `make bench` makes one."
+    rows = [
+        (r["name"], f"{r['ours']:.4g}", f"{r['peer']:.4g}", r["unit"], f"{r['ratio']:.2f}")
+        for r in json.loads(file.read_text())
+    ]
+    return table(("what", "ours", "theirs", "unit", "ratio (above 1: ours is better)"), rows)
+
+
+def filled(text: str, mark: str, content: str) -> str:
+    pattern = rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)"
+    found, count = re.subn(pattern, lambda m: f"{m[1]}\n{content}\n\n{m[2]}", text, flags=re.DOTALL)
+    assert count == 1, f"no page has the marks of {mark}"
+    return found
+
+
+def pages() -> dict[Path, str]:
+    """Every page that has something of this, as it should be."""
+    commands_page = HEAD.format(usage=USAGE) + "".join(section(name) for name in commands())
+    agents_page, performance_page = DOCS / "agents.md", DOCS / "performance.md"
+    performance = filled(performance_page.read_text(), "hours", hours())
+    return {
+        DOCS / "commands.md": commands_page,
+        agents_page: filled(agents_page.read_text(), "agents", agents()),
+        performance_page: filled(performance, "bench", bench()),
+    }
+
+
+if __name__ == "__main__":
+    for path, content in pages().items():
+        path.write_text(content)
