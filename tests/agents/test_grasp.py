@@ -12,8 +12,10 @@ from probes import greedy, learned
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.agents.grasp import Grasp, head_metrics
+from grasp.errors import UsageError
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
+from grasp.planners.gumbel import Gumbel
 from grasp.planners.plan import Plan
 
 SMALL = Grasp(
@@ -123,6 +125,17 @@ def test_greedy_decisions_are_those_of_the_parameters_asked_for(key, targets):
     np.testing.assert_array_equal(
         agent.act_greedily(state, *at).actions, agent.act_greedily(expected, *at).actions
     )
+
+
+def test_learning_through_a_shallower_tree_than_the_one_that_decides():
+    """Planned two deep and learned one deep: the parameters are those of depth 1, the plans not."""
+    shallow = learned("goal", SMALL, calls=2)
+    deeper = dataclasses.replace(SMALL, planner=CompleteTree(2, 0.5), learning_depth=1)
+    deep = learned("goal", deeper, calls=2)
+    assert eqx.tree_equal(shallow.arrays, deep.arrays)
+    assert value(shallow, -0.5, [0.6]) != value(deep, -0.5, [0.6])
+    with pytest.raises(UsageError, match="Gumbel has no depth"):
+        dataclasses.replace(SMALL, planner=Gumbel(16), learning_depth=1)
 
 
 def test_random_affordances_never_learn():

@@ -133,9 +133,10 @@ def agent_named(
     assert match is not None  # checked
     reads, K = _CONDITIONING[match["reads"]], int(match["K"])
     agent = dataclasses.replace(agent, affordances=reads, num_affordances=K)
-    if reads == "state":  # three picks ahead (choice 15)
-        tree = CompleteTree(depth=3, temperature=1.0 if preset == "paper" else 0.1)
-        agent = dataclasses.replace(agent, planner=tree)
+    if reads == "state":  # three picks ahead (choice 15), learned one ahead (choice 26)
+        paper = preset == "paper"
+        tree = CompleteTree(depth=3, temperature=1.0 if paper else 0.1)
+        agent = dataclasses.replace(agent, planner=tree, learning_depth=0 if paper else 1)
     if match["random"]:
         agent = dataclasses.replace(agent, affordance_learning_rate=0.0)
     return agent

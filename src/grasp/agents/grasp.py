@@ -32,7 +32,7 @@ _SHARES = ("discount", "target_rate", "rewarded_share", "random_share", "greedy_
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "noise_end", "noise_decisions",
+    "learning_depth", "noise_end", "noise_decisions",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
@@ -67,6 +67,7 @@ class Grasp:
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
     num_affordances: int = 4  # K, the number of heads
     planner: Planner = CompleteTree(depth=1, temperature=0.5)
+    learning_depth: int = 0  # of the tree that is learned through; 0: the planner's (choice 26)
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
     width: int = 128  # of every layer, and of the abstract state
@@ -109,6 +110,11 @@ class Grasp:
             check_range(self, names, least, most, allowed)
         if isinstance(self.planner, BoundedPlanner):
             self.planner.check(self.num_affordances)
+        if self.learning_depth and not hasattr(self.planner, "depth"):
+            raise UsageError(
+                f"--learning-depth is {self.learning_depth}, and {type(self.planner).__name__} has "
+                "no depth: leave the flag out"
+            )
         if not 1 <= self.roots <= self.batch * (self.window + 1):
             raise UsageError(
                 f"--roots-per-window is {self.roots_per_window}; a window of n = {self.window} "
@@ -234,7 +240,7 @@ class Grasp:
         state = self._observed(state, window)
         observations, goals = self._normalised(state, window.observations, window.goals)
         window = window._replace(observations=observations, goals=goals)
-        planner = self._planner(state)
+        planner = self._planner(state, self.learning_depth)
 
         targets = window_targets(
             state.target.model,
@@ -320,11 +326,16 @@ class Grasp:
         key = jax.random.fold_in(jax.random.key(5), stretch)
         return jax.random.bernoulli(key, share, (lanes,))
 
-    def _planner(self, state: GraspState) -> Planner:
-        """The planner at the running scale of Q, or the paper's plain tau."""
-        if self.relative_temperature and isinstance(self.planner, TemperedPlanner):
-            return self.planner.at_scale(jnp.maximum(state.q_spread, 1e-6))
-        return self.planner
+    def _planner(self, state: GraspState, depth: int = 0) -> Planner:
+        """The planner, or one like it of another depth; at the running scale of Q or the paper's
+        plain tau.
+        """
+        planner: Any = self.planner
+        if depth:
+            planner = dataclasses.replace(planner, depth=depth)
+        if self.relative_temperature and isinstance(planner, TemperedPlanner):
+            return planner.at_scale(jnp.maximum(state.q_spread, 1e-6))
+        return planner
 
     def _observed(self, state: GraspState, window: Window) -> GraspState:
         if not self.normalise_observations:
