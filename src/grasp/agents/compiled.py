@@ -45,9 +45,11 @@ class CompiledAgent:
                 return eqx.filter(state, eqx.is_array), metrics
 
             count = jnp.arange(agent.updates_per_call)
-            arrays, metrics = jax.lax.scan(once, arrays, (windows, count))
+            after, metrics = jax.lax.scan(once, arrays, (windows, count))
             metrics = jax.tree.map(lambda values: values.mean(0), metrics)
-            return arrays, metrics, all_finite((arrays, metrics))
+            finite = all_finite((after, metrics))
+            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, arrays)
+            return kept, metrics, finite
 
         def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
             if not isinstance(agent, ModelAgent):
@@ -57,7 +59,7 @@ class CompiledAgent:
         self._act = jax.jit(act)
         self._q_values = jax.jit(q_values)
         self._act_greedily = jax.jit(act_greedily)
-        self._update = jax.jit(update)  # what it is given stays, in case the outcome is refused
+        self._update = jax.jit(update, donate_argnums=0)
 
     def act(self, observations: np.ndarray, goals: np.ndarray, decisions: int) -> Decision:
         """Explore, for a batch of observations, after `decisions` decisions of the run."""
@@ -87,11 +89,8 @@ class CompiledAgent:
         """
         if self._share is not None:
             windows = jax.device_put(windows, self._share)
-        arrays, metrics, finite = self._update(self.arrays, windows, np.int32(first))
-        if not finite:
-            return None
-        self.arrays = arrays
-        return metrics
+        self.arrays, metrics, finite = self._update(self.arrays, windows, np.int32(first))
+        return metrics if finite else None
 
 
 def all_finite(tree: Any) -> Any:
