@@ -88,7 +88,7 @@ def test_a_signal_saves_all_and_the_same_command_continues(monkeypatch):
 
 
 def test_one_of_several_can_be_continued_alone_and_others_later():
-    together(steps=63)
+    together(steps=60)  # at an evaluation, so that the end makes no other
     trained(where(2), seed=2, task=Resumable)
     together()
     for seed in SEEDS:
