@@ -48,6 +48,9 @@ def _start(folder: str, name: str) -> dict[str, float]:
 def main(begun: float, arguments: list[str]) -> None:
     """The command itself, which ends once it has learned."""
     from grasp.__main__ import main as command
+    from grasp.command_line import prepare_jax
+
+    prepare_jax()  # as the command does, before the next line imports JAX
     from grasp.environments.boundary import Boundary
 
     seen: dict[str, float] = {}
