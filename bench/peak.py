@@ -6,31 +6,42 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from measure import Timing, take_turns
+from measure import Timing, race
+
+SIZES = (1024, 2048)
 
 
-def peak(seconds: float = 6.0) -> tuple[float, dict[str, Timing]]:
-    """FLOP/s of the fastest square product of size 1024 to 2048, and how long each took."""
-    contenders: dict[str, Callable[[], Any]] = {}
-    operations = {}
-    product = jax.jit(lambda a, b: a @ b)
-    for size in (1024, 2048):
-        host = np.random.default_rng(0).normal(size=(size, size)).astype(np.float32)
-        device = jnp.asarray(host)
-        contenders[f"JAX {size}"] = lambda a=device: product(a, a)
-        contenders[f"NumPy {size}"] = lambda a=host: a @ a
-        operations |= {f"{library} {size}": 2 * size**3 for library in ("JAX", "NumPy", "PyTorch")}
-        try:
-            import torch
-        except ImportError:
-            continue
-        tensor = torch.from_numpy(host)
-        contenders[f"PyTorch {size}"] = lambda a=tensor: a @ a
-    timings = take_turns(contenders, seconds)
-    return max(operations[name] / timings[name].median for name in timings), timings
+def peak(seconds: float) -> tuple[float, dict[str, Timing]]:
+    """FLOP/s of the fastest square product, and how long each took."""
+    timings = race([("peak.jax", {}), ("peak.numpy", {}), ("peak.pytorch", {})], seconds)
+    speeds = [2 * int(name.split()[1]) ** 3 / timing.median for name, timing in timings.items()]
+    return max(speeds), timings
+
+
+def numpy() -> dict[str, Callable[[], Any]]:
+    return {f"NumPy {size}": lambda a=square: a @ a for size, square in _squares().items()}
+
+
+def jax() -> dict[str, Callable[[], Any]]:
+    from jax import jit
+    from jax.numpy import asarray
+
+    product = jit(lambda a: a @ a)
+    squares = {size: asarray(square) for size, square in _squares().items()}
+    return {f"JAX {size}": lambda a=square: product(a) for size, square in squares.items()}
+
+
+def pytorch() -> dict[str, Callable[[], Any]]:
+    import torch
+
+    squares = {size: torch.from_numpy(square) for size, square in _squares().items()}
+    return {f"PyTorch {size}": lambda a=square: a @ a for size, square in squares.items()}
+
+
+def _squares() -> dict[int, np.ndarray]:
+    random = np.random.default_rng(0)
+    return {size: random.normal(size=(size, size)).astype(np.float32) for size in SIZES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,13 +70,8 @@ def update_flops(agent: Any, observation: int, action: int) -> int:
     its input and as many for its weights. Only what a gradient is asked for is counted: the
     affordance loss needs no gradient of the model's weights.
     """
-    W, K, D, n, B = (
-        agent.width,
-        agent.num_affordances,
-        agent.planner.depth,
-        agent.window,
-        agent.batch,
-    )
+    W, K, D = agent.width, agent.num_affordances, agent.planner.depth
+    n, B = agent.window, agent.batch
     square = (W, W)
     encoder = Network(((observation, W), square, square))
     embedding = Network(((W + action, W), square), shared=W)
@@ -82,6 +88,6 @@ def update_flops(agent: Any, observation: int, action: int) -> int:
     roots = round(agent.roots_per_window)
 
     targets = tree_model + tree_heads + (1 + n) * encoder.row()  # forward only
-    learning = 3 * unrolled - (observation + 0) * W  # no gradient flows to the observation
+    learning = 3 * unrolled - observation * W  # no gradient flows to the observation
     affordances = roots * (2 * tree_model + 3 * tree_heads)
     return 2 * B * (targets + learning + affordances)

@@ -1,51 +1,58 @@
 """Environment steps per second of training, update included: ours beside Stable-Baselines3 and SBX,
 on walker-walk, each in a process of its own, taking turns.
 
-    python bench/throughput.py NAME STEPS    prints the seconds of STEPS steps after a warm start
+    python bench/throughput.py NAME STEPS    prints the steps per second after a warm start
 """
 
+import contextlib
+import dataclasses
 import json
-import statistics
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from measure import Row, Timing, best_waiting, compared
 
 NETWORK = {"width": 256, "batch": 256}  # equal for all TD3s
 TASK = "walker-walk"
 WARM = 1_500  # steps before the clock starts: random actions, compilation, first updates
 CONTENDERS = ("ours TD3", "SB3 TD3", "SBX TD3", "ours GA-4", "SB3 TD3 defaults")
+RATIOS = (
+    ("ours TD3", "SB3 TD3", 3.0),
+    ("ours TD3", "SBX TD3", 1.0),
+    ("ours GA-4", "SB3 TD3 defaults", 1.0),
+)
 
 
-def compare(steps: int, rounds: int) -> dict[str, Any]:
-    """Median steps per second of each, and the ratios that count."""
-    speeds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+def rows(steps: int, rounds: int) -> list[Row]:
+    """Seconds of `steps` steps, ours and the peer's."""
+    turns: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    waiting = best_waiting("throughput.pytorch") or "passive"
     for _ in range(rounds):
         for name in CONTENDERS:
             printed = subprocess.run(
-                [sys.executable, __file__, name, str(steps)], capture_output=True, text=True
+                [sys.executable, __file__, name, str(steps)],
+                capture_output=True,
+                text=True,
+                env=os.environ | ({} if name.startswith("ours") else {"OMP_WAIT_POLICY": waiting}),
             )
             if printed.returncode:
                 print(f"{name} did not run: {printed.stderr.strip().splitlines()[-1]}")
                 continue
-            speeds[name].append(json.loads(printed.stdout.splitlines()[-1])["steps_per_second"])
-    median = {name: statistics.median(values) for name, values in speeds.items() if values}
-    ratios = {
-        "TD3 over SB3": ("ours TD3", "SB3 TD3"),
-        "TD3 over SBX": ("ours TD3", "SBX TD3"),
-        "GA-4 over SB3 TD3 at its defaults": ("ours GA-4", "SB3 TD3 defaults"),
-    }
-    return {
-        "steps_per_second": median,
-        "all": speeds,
-        "ratios": {
-            name: median[ours] / median[theirs]
-            for name, (ours, theirs) in ratios.items()
-            if ours in median and theirs in median
-        },
-    }
+            speed = json.loads(printed.stdout.splitlines()[-1])["steps_per_second"]
+            turns[name].append(steps / speed)
+    timings = {name: Timing(tuple(v)) for name, v in turns.items() if len(v) == rounds}
+    return [
+        compared(f"{steps} steps of training on {TASK}, {ours}, {peer}", timings[ours],
+                 timings[peer], "s", bar)
+        for ours, peer, bar in RATIOS
+        if ours in timings and peer in timings
+    ]  # fmt: skip
 
 
 def run(name: str, steps: int) -> float:
@@ -56,38 +63,52 @@ def run(name: str, steps: int) -> float:
 
 
 def _ours(name: str, steps: int) -> float:
-    import dataclasses
-
     import grasp
+
+    agent: Any = dataclasses.replace(grasp.agent_named(name), warm_up=1_000)
+    if name == "TD3":
+        agent = dataclasses.replace(agent, **NETWORK)
+    with training(agent) as trained:
+        trained(WARM)
+        begun = time.perf_counter()
+        trained(WARM + steps)
+        return steps / (time.perf_counter() - begun)
+
+
+@contextlib.contextmanager
+def training(
+    agent: Any, seeds: Sequence[int] = (0,), num_envs: int = 1
+) -> Iterator[Callable[[int], None]]:
+    """A function that trains on, without evaluations, to a number of environment steps per seed."""
+    from grasp.agents.together import Together
     from grasp.environments import make
     from grasp.environments.boundary import Boundary
     from grasp.log import Log
     from grasp.runs import Run
-    from grasp.training import Loop, Schedule, Training
+    from grasp.schedule import Schedule, Training
+    from grasp.training import Loop, turn
 
-    agent: Any = grasp.agent_named(name)
-    if name == "TD3":
-        agent = dataclasses.replace(agent, **NETWORK, warm_up=1_000)
-    else:
-        agent = dataclasses.replace(agent, warm_up=1_000)
     far = 10**9
-
-    def trained(loop: Loop, until: int) -> None:
-        while loop.counters.environment_steps < until:
-            loop._decide()
-            loop._learn()
-
+    usual = Schedule(
+        steps=far, evaluate_every=far, log_every=far, save_seconds=far, num_envs=num_envs,
+        evaluation_episodes=1,
+    )  # fmt: skip
+    loops: list[Loop] = []
     with tempfile.TemporaryDirectory() as folder:
-        schedule = Schedule(steps=far, evaluate_every=far, log_every=far)
-        training = Training(task=TASK, name=name, agent=agent, schedule=schedule)
-        run = Run(Path(folder) / "run")
-        loop = Loop(training, run, lambda: Boundary(make(TASK, agent.discount), TASK), Log(run))
-        for lane in range(len(loop.worlds)):
-            loop._begin(lane)
-        trained(loop, WARM)
-        begun = time.perf_counter()
-        trained(loop, WARM + steps)
-        return steps / (time.perf_counter() - begun)
+        for seed in seeds:
+            told = Training(TASK, "bench", agent, dataclasses.replace(usual, seed=seed))
+            run = Run(Path(folder) / f"seed{seed}")
+            run.path.mkdir()
+            sibling = loops[0].agent if loops else None
+            loops.append(Loop(told, run, lambda: Boundary(make(TASK), TASK), Log(run), sibling))
+            loops[-1].start()
+        together = Together([loop.agent for loop in loops])
+
+        def trained(until: int) -> None:
+            while loops[0].counters.environment_steps < until:
+                turn(loops, together)
+
+        yield trained
 
 
 def _theirs(name: str, steps: int) -> float:

@@ -189,3 +189,9 @@ def _copy(theirs: nn.Sequential, ours: Any) -> None:
         weight = np.concatenate([np.array(part) for part in layer.weights])  # [in, out]
         linear.weight.copy_(torch.from_numpy(weight.T.copy()))
         linear.bias.copy_(torch.from_numpy(np.array(layer.bias)))
+
+
+def trial() -> dict[str, Any]:
+    """A few layers forward and backward, for finding out how its threads should wait."""
+    network, batch = mlp(128, 1, 128, 4), torch.randn(1024, 128)
+    return {"trial": lambda: network(batch).sum().backward()}

@@ -18,14 +18,14 @@ from worlds import Counting, Probe
 
 def stopping(monkeypatch, decisions):
     """A signal after that many decisions."""
-    decide = Loop._decide
+    decide = Loop.decide
 
-    def interrupting(self):
-        decide(self)
+    def interrupting(self, actions):
+        decide(self, actions)
         if self.counters.decisions == decisions:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(Loop, "_decide", interrupting)
+    monkeypatch.setattr(Loop, "decide", interrupting)
 
 
 def in_two_parts(path, task, monkeypatch, decisions=47, **settings):

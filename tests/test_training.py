@@ -150,17 +150,17 @@ def test_divergence_stops_the_run_before_it_is_saved(tmp_path):
 
 
 def test_a_signal_saves_and_the_same_command_continues(tmp_path, monkeypatch):
-    decide = Loop._decide
+    decide = Loop.decide
 
-    def interrupting(self):
-        decide(self)
+    def interrupting(self, actions):
+        decide(self, actions)
         if self.counters.decisions == 47:
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
     trained(tmp_path / "whole", Resumable)
     with monkeypatch.context() as patch:
-        patch.setattr(Loop, "_decide", interrupting)
+        patch.setattr(Loop, "decide", interrupting)
         with pytest.raises(Interrupted, match="SIGINT"):
             trained(tmp_path / "r", Resumable)
     assert final(tmp_path / "r")[1]["decisions"] == 47

@@ -19,7 +19,7 @@ LAYERS: list[set[str]] = [
     {"losses", "options"},
     {"agents"},
     {"environments"},
-    {"evaluation", "log", "results", "claims", "checkpoints"},
+    {"evaluation", "log", "results", "claims", "checkpoints", "schedule"},
     {"training", "progress", "pretraining", "report"},
     {"session", "command_line", "experiments", "cluster"},
     {"releases"},

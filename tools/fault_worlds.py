@@ -23,7 +23,8 @@ from grasp.errors import EnvironmentFault, GraspError
 from grasp.log import Log
 from grasp.replay import Replay
 from grasp.runs import Checkpoint, Run
-from grasp.training import Counters, Loop, Schedule, Training
+from grasp.schedule import Counters, Schedule, Training
+from grasp.training import Loop
 
 BAD: dict[str, tuple[Any, Any]] = {  # observation, reward
     "NaN observation": (np.array([np.nan, 0], np.float32), 0.0),
@@ -91,7 +92,7 @@ def bad_numbers(place: Path, trials: int, seed: int = 0) -> Row:
             loop._begin(0)
             with contextlib.suppress(EnvironmentFault):
                 while loop.counters.decisions < at:
-                    loop._decide()
+                    loop.decide(None)
             state = loop.replay.state()
             held += (
                 loop.counters.decisions == at - 1
@@ -203,14 +204,14 @@ def each_item_removed(place: Path, task: str) -> list[Row]:
         compiled, expected = loop.agent, _end(place / "whole")
     stop = _telling_moment(Run(place / "whole").metrics())
     with loop_on(place / "stopped", task, lambda: make(task), AGENT, **PACE) as loop:
-        decide = loop._decide
+        decide = loop.decide
 
-        def stopping() -> None:
-            decide()
+        def stopping(actions: np.ndarray | None) -> None:
+            decide(actions)
             if loop.counters.decisions == stop:
                 loop.stop = signal.SIGTERM
 
-        loop._decide = stopping  # type: ignore[method-assign]  # a signal at a chosen decision
+        loop.decide = stopping  # type: ignore[method-assign]  # a signal at a chosen decision
         loop.train()
     checkpoint = Run(place / "stopped").latest()
     assert checkpoint is not None

@@ -20,7 +20,7 @@ import tyro
 
 from grasp.agents import AGENTS
 from grasp.campaigns import report, sweep
-from grasp.command_line import parse, prepare_jax, train_flags
+from grasp.command_line import parse, prepare_jax, seed_list, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import GraspError, UsageError
 from grasp.releases import agents, release
@@ -101,6 +101,9 @@ def train(arguments: list[str]) -> int:
     from grasp.session import Interrupted
     from grasp.session import train as run_training
 
+    settings = dataclasses.asdict(flags.schedule)
+    if flags.seeds is not None:
+        settings["seeds"] = seed_list(flags.seeds)
     with ProgressLine(flags.schedule.steps) as line:
         try:
             trained = run_training(
@@ -111,19 +114,20 @@ def train(arguments: list[str]) -> int:
                 wandb=flags.wandb,
                 show=line.show,
                 own_process=True,
-                **dataclasses.asdict(flags.schedule),
+                **settings,
             )
         except Interrupted as interrupted:
             print(f"\n{interrupted}", file=sys.stderr)
             return 128 + interrupted.signal
-    last = trained.run.evaluations()[-1]
-    success = f", success {last['eval/success']:.1%}" if "eval/success" in last else ""
-    print(
-        f"{flags.label} on {flags.task}: return {last['eval/return']:.4g}{success} "
-        f"(mean of {len(last['eval/returns'])} greedy episodes) "
-        f"after {last['environment_steps']:,} steps, {last['decisions']:,} decisions"
-    )
-    print(f"run: {trained.run.path}   picture: {trained.run.curve}")
+    for agent in trained if isinstance(trained, list) else [trained]:
+        last = agent.run.evaluations()[-1]
+        success = f", success {last['eval/success']:.1%}" if "eval/success" in last else ""
+        print(
+            f"{flags.label} on {flags.task}: return {last['eval/return']:.4g}{success} "
+            f"(mean of {len(last['eval/returns'])} greedy episodes) "
+            f"after {last['environment_steps']:,} steps, {last['decisions']:,} decisions"
+        )
+        print(f"run: {agent.run.path}   picture: {agent.run.curve}")
     return 0
 
 

@@ -105,7 +105,7 @@ def checked(jobs: Sequence[Job]) -> list[Job]:
     """The jobs with their steps; every command is parsed, so a mistake is refused before any run
     starts.
     """
-    from grasp.training import Training
+    from grasp.schedule import Training
 
     found = []
     for job in jobs:

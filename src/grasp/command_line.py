@@ -15,6 +15,8 @@ from grasp.agents import Preset, agent_named, check_agent
 from grasp.environments import check_task, has_options
 from grasp.errors import UsageError, all_at_once
 
+MOST_SEEDS = 100  # in one process
+
 
 def train_flags(arguments: list[str]) -> Any:
     """The flags of `grasp train AGENT ...`: agent, task, schedule, run, label, preset, wandb."""
@@ -26,7 +28,7 @@ def train_flags(arguments: list[str]) -> Any:
     options = has_options(task)
     made = agent_named(name, preset, options=options, task=task)
 
-    from grasp.training import Schedule, usual_schedule
+    from grasp.schedule import Schedule, usual_schedule
 
     @dataclasses.dataclass(frozen=True)
     class Train:
@@ -34,6 +36,7 @@ def train_flags(arguments: list[str]) -> Any:
 
         task: str  # a suite or option task, dmc:DOMAIN-TASK or gym:ID
         schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
+        seeds: str | None = None  # several side by side in one process: 0..4, or 0,3,7
         run: Path | None = None  # run directory; runs/TASK-LABEL-seedN unless given
         label: str = name  # the agent's name in paths and pictures
         preset: Preset = "default"  # what learns best on two cores, or what the paper states
@@ -54,6 +57,23 @@ def parse(kind: Any, program: str, arguments: list[str]) -> Any:
         return tyro.cli(kind, prog=program, args=arguments, config=(tyro.conf.AvoidSubcommands,))
 
 
+def seed_list(text: str) -> list[int]:
+    """The seeds of 0..4, of 0,3,7 or of both joined by commas."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last < first + MOST_SEEDS:
+            raise UsageError(
+                f"--seeds is {text!r}; give a range as 0..4 or a list as 0,3,7, "
+                f"at most {MOST_SEEDS} of them"
+            )
+        found += range(first, last + 1)
+    if len(found) > MOST_SEEDS or len(set(found)) < len(found):
+        raise UsageError(f"--seeds is {text!r}; give each seed once, at most {MOST_SEEDS} of them")
+    return found
+
+
 def _agent_first(arguments: list[str]) -> str:
     if not arguments:
         raise UsageError("no agent given; try grasp train GA-4 --task walker-walk")
@@ -70,8 +90,14 @@ def _check_early(name: str, arguments: list[str]) -> None:
     check_task(task)
     from grasp.runs import Run, default_place
 
-    label, seed = _flag(arguments, "--label") or name, _flag(arguments, "--seed") or "0"
-    Run(_flag(arguments, "--run") or default_place(task, label, seed)).refuse_if_locked()
+    label, several = _flag(arguments, "--label") or name, _flag(arguments, "--seeds")
+    if several is not None and (given := {"--seed", "--run"} & _flags(arguments)):
+        raise UsageError(
+            f"--seeds and {' or '.join(sorted(given))} do not go together; --label gives the runs "
+            "of several seeds another name"
+        )
+    for seed in seed_list(several) if several is not None else [_flag(arguments, "--seed") or "0"]:
+        Run(_flag(arguments, "--run") or default_place(task, label, seed)).refuse_if_locked()
 
 
 def _flag(arguments: list[str], name: str) -> str | None:
@@ -82,6 +108,10 @@ def _flag(arguments: list[str], name: str) -> str | None:
         if argument.startswith(f"{name}="):
             return argument.partition("=")[2]
     return None
+
+
+def _flags(arguments: list[str]) -> set[str]:
+    return {argument.partition("=")[0] for argument in arguments}
 
 
 def prepare_jax(deterministic: bool = False) -> None:

@@ -46,7 +46,7 @@ class ProgressLine(_Shown):
         super().__init__()
         self.steps = steps
         self._began: tuple[float, int] | None = None  # time and steps at the first row
-        self._evaluation = "none yet"
+        self._evaluations: dict[int | None, str] = {}  # the last of each seed; None of a lone one
         self._heads = ""
         self._printed = -PLAIN_SECONDS
 
@@ -64,7 +64,8 @@ class ProgressLine(_Shown):
         if self._began is None:
             self._began = (now, steps)
         if "resumed" in row:
-            self._print(f"continuing at step {steps:,}")
+            seed = f"seed {row['seed']}, " if "seed" in row else ""
+            self._print(f"{seed}continuing at step {steps:,}")
             for note in row.get("notes", []):
                 self._print(f"grasp: {note}")
             return
@@ -72,7 +73,7 @@ class ProgressLine(_Shown):
             score = f"{row['eval/return']:.1f}"
             if "eval/success" in row:
                 score = f"{row['eval/success']:.0%} success"
-            self._evaluation = f"{score} at {steps:,}"
+            self._evaluations[row.get("seed")] = f"{score} at {steps:,}"
         if "affordances/head_spread" in row:
             self._heads = (
                 f"heads {row['affordances/head_spread']:.2f} apart, "
@@ -93,9 +94,13 @@ class ProgressLine(_Shown):
         speed = done / seconds if seconds > 0 and done else 0.0
         left = _duration((self.steps - steps) / speed) if speed else "?"
         share = steps / self.steps
+        said = [
+            last if seed is None else f"of seed {seed} {last}"
+            for seed, last in sorted(self._evaluations.items(), key=str)
+        ]
         return (
             f"{share:4.0%}  {steps:,}/{self.steps:,} steps  {speed:.0f}/s  {left} left  "
-            f"evaluation {self._evaluation}  {self._heads}"
+            f"evaluation {', '.join(said) or 'none yet'}  {self._heads}"
         )
 
     def _print(self, text: str) -> None:

@@ -26,11 +26,14 @@ def generator(seed: int, stream: Stream, step: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, step]))
 
 
-def key(seed: int, stream: Stream, step: int | Int[Array, ""]) -> PRNGKeyArray:
-    """The JAX key of the same place; the step may be traced."""
-    return jax.random.fold_in(
-        jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), stream), step
-    )
+def origin(seed: int) -> PRNGKeyArray:
+    """The JAX key that all others of a seed come from."""
+    return jax.random.key(seed, impl="threefry2x32")
+
+
+def key(of: PRNGKeyArray, stream: Stream, step: int | Int[Array, ""]) -> PRNGKeyArray:
+    """The JAX key of a place of the seed that `of` is the origin of; all may be traced."""
+    return jax.random.fold_in(jax.random.fold_in(of, stream), step)
 
 
 def episode_seed(seed: int, stream: Stream, episode: int) -> int:

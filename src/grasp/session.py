@@ -1,13 +1,14 @@
 """The Python face: train and load, as the commands do."""
 
+import contextlib
 import copy
 import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, overload
 
 import gymnasium
 import jax
@@ -28,29 +29,45 @@ from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
 from grasp.runs import Run, default_place
-from grasp.training import Loop, Training, usual_schedule
+from grasp.schedule import Training, usual_schedule
+from grasp.training import Loop
+from grasp.training import train as run_all
 from grasp.watchdog import Watchdog
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
+
+
+@overload
+def train(
+    agent: str | Agent = ..., task: str | World = ..., *, seeds: None = None, **settings: Any
+) -> "LoadedAgent": ...
+
+
+@overload
+def train(
+    agent: str | Agent = ..., task: str | World = ..., *, seeds: Sequence[int], **settings: Any
+) -> "list[LoadedAgent]": ...
 
 
 def train(
     agent: str | Agent = "GA-4",
     task: str | World = "cartpole-swingup",
     *,
+    seeds: Sequence[int] | None = None,
     run: str | Path | None = None,
     label: str | None = None,
     wandb: bool = False,
     show: Callable[[Facts], None] = lambda row: None,
     own_process: bool = False,
     **settings: Any,
-) -> "LoadedAgent":
+) -> "LoadedAgent | list[LoadedAgent]":
     """Train an agent, or continue its run, and return it.
 
     `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for
     several at once). `label` names the agent in paths and pictures. `settings` are the fields of
-    `Schedule`: steps, seed, num_envs, evaluate_every, ... `own_process` lets a hanging environment,
-    or a signal that waits too long, end the process.
+    `Schedule`: steps, seed, num_envs, evaluate_every, ... `seeds` trains several side by side, each
+    in the run directory of its own seed, and returns all of them. `own_process` lets a hanging
+    environment, or a signal that waits too long, end the process.
     """
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
@@ -61,35 +78,73 @@ def train(
     schedule = dataclasses.replace(usual_schedule(options), **settings)
     if schedule.deterministic:
         _check_one_thread()
-    training = Training(task=title, name=label, agent=made, schedule=schedule)
-    where = Run(run or default_run(training))
-    make = _maker(task, title, schedule.num_envs, made.discount)
     if wandb:
         check_wandb()
-    with where.locked():
-        where.claim(config(training))
-        log = Log(where, wandb=wandb, show=show)
-        try:
-            loop = Loop(training, where, make, log)
-            with _watchdog(loop, own_process).watching():
-                loop.train()
-        finally:
-            log.close()
-    rows = where.evaluations()
+    if seeds is not None:
+        _check_seeds(seeds, run, wandb)
+    make = _maker(task, title, schedule.num_envs, made.discount)
+    runs: dict[Run, Training] = {}
+    for seed in [schedule.seed] if seeds is None else seeds:
+        one = Training(title, label, made, dataclasses.replace(schedule, seed=seed))
+        runs[Run(run or default_run(one))] = one
+    loops = _trained(runs, make, _Watch(wandb, show, own_process, several=seeds is not None))
+    for problem in [loop.problem for loop in loops if loop.problem is not None]:
+        raise problem
+    for stop in [loop.stop for loop in loops if loop.stop is not None]:
+        raise Interrupted(stop, list(runs))
+    agents = [LoadedAgent(loop.agent, make, loop.run) for loop in loops]
+    return agents[0] if seeds is None else agents
+
+
+class _Watch(NamedTuple):
+    """Who looks on, and what may be done to the process."""
+
+    wandb: bool
+    show: Callable[[Facts], None]
+    own_process: bool
+    several: bool
+
+    def log(self, run: Run, seed: int) -> Log:
+        """Rows of one of several runs say which."""
+        shown = (lambda row: self.show(row | {"seed": seed})) if self.several else self.show
+        return Log(run, wandb=self.wandb, show=shown)
+
+
+def _trained(
+    runs: Mapping[Run, Training], make: Callable[[], Boundary], watch: _Watch
+) -> list[Loop]:
+    """The loops of all runs, each at its end or where it was stopped, and their curves drawn."""
+    loops: list[Loop] = []
+    with contextlib.ExitStack() as open_:
+        for run in runs:
+            open_.enter_context(run.locked())
+        for run, training in runs.items():
+            run.claim(config(training))
+            log = watch.log(run, training.schedule.seed)
+            open_.callback(log.close)
+            loops.append(Loop(training, run, make, log, loops[0].agent if loops else None))
+        with _watchdog(loops, watch.own_process).watching():
+            run_all(loops)
+    for loop in loops:
+        if loop.problem is None:
+            _draw(loop)
+    return loops
+
+
+def _draw(loop: Loop) -> None:
+    training, rows = loop.training, loop.run.evaluations()
     if rows:
         title = f"{training.name} on {training.task}, seed {training.schedule.seed}"
-        with disk(where.curve):
-            draw_curve(rows, where.curve, title)
-    if loop.stop is not None:
-        raise Interrupted(loop.stop, where)
-    return LoadedAgent(loop.agent, make, where)
+        with disk(loop.run.curve):
+            draw_curve(rows, loop.run.curve, title)
 
 
 class Interrupted(KeyboardInterrupt):
     """A signal stopped training after everything was saved."""
 
-    def __init__(self, signal_: signal.Signals, run: Run):
-        super().__init__(f"stopped by {signal_.name}; the same command continues {run.path}")
+    def __init__(self, signal_: signal.Signals, runs: Sequence[Run]):
+        paths = ", ".join(str(run.path) for run in runs)
+        super().__init__(f"stopped by {signal_.name}; the same command continues {paths}")
         self.signal = signal_
 
 
@@ -206,6 +261,18 @@ def _title(task: World) -> str:
     return getattr(task, "__name__", type(task).__name__)
 
 
+def _check_seeds(seeds: Sequence[int], run: str | Path | None, wandb: bool) -> None:
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds are {list(seeds)}; give at least one, and each once")
+    if run is not None:
+        raise UsageError(
+            "a run directory holds one seed, so --run and --seeds do not go together; "
+            "use --label to give the runs another name"
+        )
+    if wandb:
+        raise UsageError("--wandb logs one run of a process; use it without --seeds")
+
+
 def _check_one_thread() -> None:
     """One thread is asked for by the environment variable that JAX reads when it starts."""
     if os.environ.get("PJRT_NPROC") != "1":
@@ -215,15 +282,16 @@ def _check_one_thread() -> None:
         )
 
 
-def _watchdog(loop: Loop, own_process: bool) -> Watchdog:
-    """SIGINT and SIGTERM ask the loop to save and stop, and no environment may hang."""
+def _watchdog(loops: Sequence[Loop], own_process: bool) -> Watchdog:
+    """SIGINT and SIGTERM ask the loops to save and stop, and no environment may hang."""
 
     def stop(number: signal.Signals) -> None:
-        loop.stop = loop.stop or number
+        for loop in loops:
+            loop.stop = loop.stop or number
 
     return Watchdog(
-        worlds=lambda: [*loop.worlds, *loop.evaluation_worlds],
-        patience=loop.training.schedule.patience,
+        worlds=lambda: [w for loop in loops for w in (*loop.worlds, *loop.evaluation_worlds)],
+        patience=loops[0].training.schedule.patience,
         stop=stop,
         leave=os._exit if own_process else None,
     )

@@ -5,10 +5,12 @@ turn depends on is in the loop's counters, the agent's arrays, the replay and th
 all of that is in a checkpoint (`checkpoints.py`); random numbers are a function of (seed, stream,
 counter). Evaluating, logging and saving change none of it. What is due, a row of the log or an
 evaluation, follows from the counters, so a run that ends before it is done does it when it goes on.
+
+Runs that differ in their seed alone can go in step, each with its own counters, replay,
+environments and directory: only the compiled calls are shared (`agents/together.py`).
 """
 
 import dataclasses
-import math
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -16,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from grasp.agents import description
-from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
+from grasp.agents.together import Lesson, Question, Together
 from grasp.checkpoints import (
     SavedReplay,
     check_resumable,
@@ -29,97 +30,46 @@ from grasp.checkpoints import (
     world_arrays,
 )
 from grasp.environments.boundary import Boundary, Outcome
-from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, check_range
+from grasp.errors import (
+    Diverged,
+    EnvironmentFault,
+    EnvironmentRaised,
+    GraspError,
+)
 from grasp.evaluation import Stopped, play
 from grasp.files import Facts, stamp
 from grasp.log import Log
 from grasp.randomness import Stream, episode_seed, generator
 from grasp.replay import Replay
 from grasp.runs import Run
+from grasp.schedule import Counters, Training
 
 MOST_RAISED = 20  # errors of the environments without a step between them
 MOST_REFUSED = 5  # updates in a row that were not finite
 
 
-@dataclasses.dataclass(frozen=True)
-class Schedule:
-    """How long to train, and when to look."""
-
-    steps: int = 150_000  # environment steps in all
-    seed: int = 0  # decides all that is random
-    num_envs: int = 1  # environments stepped side by side
-    evaluate_every: int = 10_000  # environment steps between evaluations
-    evaluation_episodes: int = 10  # greedy, from fresh starts
-    log_every: int = 1_000  # environment steps between rows of the log
-    save_seconds: float = 45.0  # between checkpoints: the most work that a killed process loses
-    patience: float = 120.0  # seconds that an environment may take for a step before it is stopped
-    deterministic: bool = False  # one thread: the same bits on any number of cores, but slower
-
-    def __post_init__(self) -> None:
-        counts = ["steps", "num_envs", "evaluate_every", "evaluation_episodes", "log_every"]
-        check_range(self, counts, 1, math.inf, "at least 1")
-        check_range(self, ["seed", "save_seconds"], 0, 2**63 - 1, "at least 0")
-        check_range(self, ["patience"], 1e-3, math.inf, "above 0")
-
-
-def usual_schedule(options: bool) -> Schedule:
-    """Where decisions are options a run is longer, its episodes short and its environments many."""
-    if not options:
-        return Schedule()
-    return Schedule(
-        steps=2_000_000,
-        num_envs=64,
-        evaluate_every=100_000,
-        evaluation_episodes=100,
-        log_every=10_000,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """What is trained on what."""
-
-    task: str
-    name: str  # the agent's, as in GA-4
-    agent: Agent
-    schedule: Schedule
-
-    def described(self) -> Facts:
-        facts = {"task": self.task, "name": self.name, "agent": description(self.agent)}
-        return facts | dataclasses.asdict(self.schedule)
-
-
-@dataclasses.dataclass
-class Counters:
-    """How far the run is; saved with it."""
-
-    decisions: int = 0
-    environment_steps: int = 0
-    updates: int = 0
-    episodes: int = 0
-    evaluations: int = 0
-    logged: int = 0  # environment steps at the last row of the log
-    evaluated: int = 0  # environment steps at the last evaluation
-    faults: int = 0  # episodes that ended because the environment raised an error
-    raised: int = 0  # errors since the last step that an environment took
-    refused: int = 0  # calls of the update that were not finite
-    refused_in_a_row: int = 0
-    inexact: int = 0  # environments that could not be put back when the run was continued
-    seconds: float = 0.0  # spent in all starts of the run
-    best: float | None = None  # evaluation return
-
-
 class Loop:
     """A run under way."""
 
-    def __init__(self, training: Training, run: Run, make: Callable[[], Boundary], log: Log):
+    def __init__(
+        self,
+        training: Training,
+        run: Run,
+        make: Callable[[], Boundary],
+        log: Log,
+        sibling: CompiledAgent | None = None,
+    ):
+        """`sibling` is the same agent of another seed; what is compiled serves both."""
         self.training, self.run, self.log = training, run, log
         self.worlds = [make() for _ in range(training.schedule.num_envs)]
         self.evaluation_worlds = [
             make() for _ in range(min(training.schedule.evaluation_episodes, 10))
         ]
         sizes = self.worlds[0].sizes
-        self.agent = CompiledAgent(training.agent, sizes, training.schedule.seed)
+        seed = training.schedule.seed
+        self.agent = (
+            sibling.sibling(seed) if sibling else CompiledAgent(training.agent, sizes, seed)
+        )
         self.replay = Replay(
             capacity=training.agent.replay_capacity,
             lanes=training.schedule.num_envs,
@@ -132,35 +82,54 @@ class Loop:
         self.metrics: dict[str, Any] = {}  # of the last update
         self.episodes: list[tuple[float, bool | None]] = []  # return, success since the last log
         self.stop: signal.Signals | None = None  # set by a signal handler
+        self.problem: GraspError | None = None  # what ended the run before its last step
         self._make = make
         self._saved_replay = SavedReplay(run, self.replay)
         self._saved: tuple[int, int] | None = None  # step of the last checkpoint
 
     def train(self) -> None:
         """From the last checkpoint, or the start, to the last step, or a signal."""
+        train([self])
+        if self.problem is not None:
+            raise self.problem
+
+    def start(self) -> None:
+        """Stand where the last checkpoint stood, or at the start."""
         if not self._resume():
             for lane in range(len(self.worlds)):
                 self._begin(lane)
-        started, spent = time.monotonic(), self.counters.seconds
-        saved = started
-        while True:
-            self.counters.seconds = spent + time.monotonic() - started
-            if self._look():
-                saved = time.monotonic()
-            if self._finished() or self.stop is not None:
-                break
-            if time.monotonic() - saved > self.training.schedule.save_seconds:
-                self._save()
-                saved = time.monotonic()
-            self._decide()
-            self._learn()
-        self._save()
+        self._last_save = time.monotonic()
+        self._started = self._last_save - self.counters.seconds
 
-    def _decide(self) -> None:
-        """One decision in each environment, stored. An environment that raises an error has ended
-        its episode: nothing of that decision is stored.
+    def goes_on(self) -> bool:
+        """Log, evaluate and save what is due before the next decision; whether there is one."""
+        self.counters.seconds = time.monotonic() - self._started
+        if self._look():
+            self._last_save = time.monotonic()
+        if self._finished() or self.stop is not None:
+            self._save()
+            return False
+        if time.monotonic() - self._last_save > self.training.schedule.save_seconds:
+            self._save()
+            self._last_save = time.monotonic()
+        return True
+
+    def question(self) -> Question | None:
+        """What the agent is asked next; nothing during warm-up."""
+        decisions = self.counters.decisions
+        if decisions < self.training.agent.warm_up:
+            return None
+        return Question(*self.replay.current(), decisions)
+
+    def decide(self, actions: np.ndarray | None) -> None:
+        """One decision in each environment, stored: actions [lanes, action], or None for uniformly
+        random ones. An environment that raises an error has ended its episode: nothing of that
+        decision is stored.
         """
-        actions = self._actions()
+        if actions is None:
+            random = generator(self.training.schedule.seed, Stream.EXPLORE, self.counters.decisions)
+            shape = (len(self.worlds), self.agent.sizes.action)
+            actions = random.uniform(-1, 1, shape).astype(np.float32)
         for lane, world in enumerate(self.worlds):
             try:
                 outcome = world.step(actions[lane])
@@ -172,6 +141,29 @@ class Loop:
             if outcome.ended:
                 self.episodes.append((float(self.returns[lane]), outcome.success))
                 self._begin(lane)
+
+    def due(self) -> bool:
+        """Whether the decisions so far have earned updates that were not made yet."""
+        agent, counters = self.training.agent, self.counters
+        earned = (counters.decisions - agent.warm_up) // agent.decisions_per_update
+        return counters.updates + agent.updates_per_call <= earned
+
+    def lesson(self) -> Lesson:
+        """What the next updates learn from."""
+        agent, updates = self.training.agent, self.counters.updates
+        random = generator(self.training.schedule.seed, Stream.SAMPLE, updates)
+        windows = self.replay.sample(
+            agent.updates_per_call * agent.batch, agent.window, random, agent.rewarded_share
+        )
+        return Lesson(windows.split(agent.updates_per_call), updates)
+
+    def learned(self, metrics: dict[str, Any] | None) -> None:
+        """Take note of updates that were made, or refused."""
+        self.counters.updates += self.training.agent.updates_per_call
+        if metrics is None:
+            self._refused()
+        else:
+            self.metrics, self.counters.refused_in_a_row = metrics, 0
 
     def _store(self, lane: int, action: np.ndarray, outcome: Outcome) -> None:
         self.replay.add(
@@ -196,33 +188,6 @@ class Loop:
                 f"{problem}; that was error {MOST_RAISED} without a step between them: "
                 f"`grasp check-env` says more, and the last checkpoint of {self.run.path} is good"
             ) from problem
-
-    def _actions(self) -> np.ndarray:
-        """[lanes, action]: uniformly random during warm-up, then the agent's."""
-        counters, training = self.counters, self.training
-        if counters.decisions < training.agent.warm_up:
-            random = generator(training.schedule.seed, Stream.EXPLORE, counters.decisions)
-            shape = (len(self.worlds), self.agent.sizes.action)
-            return random.uniform(-1, 1, shape).astype(np.float32)
-        observations, goals = self.replay.current()
-        return np.asarray(self.agent.act(observations, goals, counters.decisions).actions)
-
-    def _learn(self) -> None:
-        """The updates that the decisions so far have earned and that were not made yet."""
-        agent, counters = self.training.agent, self.counters
-        calls = agent.updates_per_call
-        due = (counters.decisions - agent.warm_up) // agent.decisions_per_update
-        while counters.updates + calls <= due:
-            random = generator(self.training.schedule.seed, Stream.SAMPLE, counters.updates)
-            windows = self.replay.sample(
-                calls * agent.batch, agent.window, random, agent.rewarded_share
-            )
-            metrics = self.agent.update(windows.split(calls), counters.updates)
-            counters.updates += calls
-            if metrics is None:
-                self._refused()
-            else:
-                self.metrics, counters.refused_in_a_row = metrics, 0
 
     def _refused(self) -> None:
         self.counters.refused += 1
@@ -352,6 +317,42 @@ class Loop:
             self._begin(lane)
         self.log.resumed(self.counters, notes)
         return True
+
+
+def train(loops: Sequence[Loop]) -> None:
+    """Each from its last checkpoint, or the start, to its last step, or a signal. What ends one of
+    several (its `problem`) does not end the others.
+    """
+    together = Together([loop.agent for loop in loops])
+    running = _going(loops, Loop.start)
+    while running:
+        running = turn(running, together)
+
+
+def turn(running: Sequence[Loop], together: Together) -> list[Loop]:
+    """One decision in each run, or the updates that all have earned: a run that has earned its own
+    waits for the others. Returns those that go on.
+    """
+    waiting = [loop for loop in running if loop.due()]
+    if len(waiting) == len(running):
+        metrics = together.update({loop.agent: loop.lesson() for loop in running})
+        return _going(running, lambda loop: loop.learned(metrics[loop.agent]))
+    deciding = _going([loop for loop in running if loop not in waiting], Loop.goes_on)
+    questions = {loop.agent: asked for loop in deciding if (asked := loop.question())}
+    actions = together.act(questions) if questions else {}
+    return waiting + _going(deciding, lambda loop: loop.decide(actions.get(loop.agent)))
+
+
+def _going(loops: Sequence[Loop], do: Callable[[Loop], bool | None]) -> list[Loop]:
+    """The loops for which `do` neither says that they are at their end nor fails."""
+    going = []
+    for loop in loops:
+        try:
+            if do(loop) is not False:
+                going.append(loop)
+        except GraspError as problem:
+            loop.problem = problem
+    return going
 
 
 def outcomes(prefix: str, episodes: Sequence[tuple[float, bool | None]]) -> Facts:

@@ -9,8 +9,8 @@ from grasp.replay import Replay
 from worlds import Probe
 
 
-def learned(kind, agent, calls=60, decisions=600):
-    """An agent after `calls` calls of its update on random decisions in a probe environment."""
+def replayed(kind, decisions=600):
+    """The sizes of a probe environment and a replay of decisions taken in it at random."""
     world = Boundary(Probe(kind), kind)
     sizes = world.sizes
     replay = Replay(
@@ -36,11 +36,22 @@ def learned(kind, agent, calls=60, decisions=600):
         )
         if outcome.ended:
             replay.begin(0, *world.reset(step + 1))
-    compiled, parts = CompiledAgent(agent, sizes, seed=0), agent.updates_per_call
+    return sizes, replay
+
+
+def sampled(replay, agent, call):
+    """What one call of the update learns from."""
+    random = generator(0, Stream.SAMPLE, call)
+    parts = agent.updates_per_call
+    return replay.sample(parts * agent.batch, agent.window, random).split(parts)
+
+
+def learned(kind, agent, calls=60):
+    """An agent after `calls` calls of its update on random decisions in a probe environment."""
+    sizes, replay = replayed(kind)
+    compiled = CompiledAgent(agent, sizes, seed=0)
     for call in range(calls):
-        random = generator(0, Stream.SAMPLE, call)
-        windows = replay.sample(parts * agent.batch, agent.window, random)
-        compiled.update(windows.split(parts), parts * call)
+        compiled.update(sampled(replay, agent, call), agent.updates_per_call * call)
     return compiled
 
 

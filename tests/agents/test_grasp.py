@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probes import greedy, learned
+from probes import greedy, learned, replayed, sampled
 
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
@@ -100,6 +100,19 @@ def test_act_and_update_compile_once():
     assert agent._act._cache_size() == 1
     assert agent._act_greedily._cache_size() == 1
     assert agent._update._cache_size() == 1
+
+
+def test_an_update_takes_the_place_of_the_agent_before_it_unless_it_is_not_finite():
+    sizes, replay = replayed("action")
+    agent, windows = CompiledAgent(SMALL, sizes, 0), sampled(replay, SMALL, 0)
+    given = jax.tree.leaves(agent.arrays)
+    assert agent.update(windows, 0) is not None
+    assert all(leaf.is_deleted() for leaf in given)  # its memory is used again
+    before = jax.tree.map(np.array, agent.arrays)
+    broken = windows._replace(rewards=np.full_like(windows.rewards, np.nan))
+    assert agent.update(broken, SMALL.updates_per_call) is None
+    jax.tree.map(np.testing.assert_array_equal, agent.arrays, before)
+    assert agent.update(windows, SMALL.updates_per_call) is not None
 
 
 @pytest.mark.parametrize(("period", "rate"), [(3, 1.0), (1, 0.25)])

@@ -26,7 +26,7 @@ from grasp.errors import UsageError
 from grasp.model import Model
 from grasp.planners.complete_tree import CompleteTree, expand
 from grasp.planners.plan import Plan, plan_one
-from grasp.randomness import Stream, key
+from grasp.randomness import Stream, key, origin
 
 DEEPEST = 3  # levels shown of a planner that looks less deep
 MOST_NODES = 120  # of a tree that is shown deeper than its planner looks
@@ -142,7 +142,7 @@ def tree_of(agent: CompiledAgent) -> Callable[[np.ndarray, np.ndarray], list[Lev
     tree, shown = shown_tree(made)
     seen: list[Level] = []
     watched = dataclasses.replace(made, planner=Watching(tree, shown, seen))
-    first = key(agent.seed, Stream.EVALUATE, 0)
+    first = key(origin(agent.seed), Stream.EVALUATE, 0)
     shapes = eqx.filter_eval_shape(lambda: made.init(agent.sizes, first))
     static = eqx.filter(shapes, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct), inverse=True)
 
