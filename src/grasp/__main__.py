@@ -43,7 +43,8 @@ usage: grasp COMMAND ...
 
 agents: {" ".join(AGENTS)}, and any other K (GA-6)
 tasks:  {" ".join(TASKS)}
-        dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions)
+        dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions),
+        pixels:TASK (either of them seen as images; `--pixels` says the same)
 
 `grasp COMMAND --help` lists the flags of a command.
 """
@@ -102,6 +103,7 @@ def train(arguments: list[str]) -> int:
                 flags.task,
                 run=flags.run,
                 label=flags.label,
+                sight=flags.sight,
                 wandb=flags.wandb,
                 show=line.show,
                 own_process=True,

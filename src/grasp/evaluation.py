@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from grasp.agents.agent import Decision
+from grasp.agents.agent import Decision, Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
 from grasp.errors import EnvironmentRaised, UsageError
@@ -45,7 +45,7 @@ def play(
     """
     waiting = list(enumerate(seeds))[::-1]
     finished: dict[int, Episode] = {}
-    lanes = [_Lane(world, agent.sizes.observation, agent.sizes.goal) for world in worlds]
+    lanes = [_Lane(world, agent.sizes) for world in worlds]
     step = 0
     while len(finished) < len(seeds):
         if stopped():
@@ -174,11 +174,11 @@ def _chosen(
 class _Lane:
     """One world and the episode under way in it."""
 
-    def __init__(self, world: Boundary, observation_size: int, goal_size: int):
+    def __init__(self, world: Boundary, sizes: Sizes):
         self.world = world
         self.episode: int | None = None
-        self.observation = np.zeros(observation_size, np.float32)
-        self.goal = np.zeros(goal_size, np.float32)
+        self.observation = np.zeros(sizes.observation, sizes.observation_type)
+        self.goal = np.zeros(sizes.goal, np.float32)
 
     def start(self, episode: int, seed: int) -> None:
         self.episode, self.seed = episode, seed
@@ -194,7 +194,7 @@ class _Lane:
             return True
         self.observation, self.goal = outcome.observation, outcome.goal
         self.returned += outcome.reward
-        self.steps += outcome.duration
+        self.steps += outcome.steps
         self.success = outcome.success
         return outcome.ended
 

@@ -61,7 +61,7 @@ def write_results(runs: Sequence[Run], folder: Path, *, replace: bool = False) -
 
 def _place(config: Facts, folder: Path) -> Path:
     task = config["task"]
-    name = task.partition(":")[2 if ":" in task else 0].replace("/", "-")
+    name = task.rpartition(":")[2].replace("/", "-")
     return folder / suite_of(task) / name / f"{config['name']}-seed{config['seed']}.csv"
 
 
@@ -93,7 +93,7 @@ def _write(table: Path, run: Run) -> None:
         "version": config["version"],
         "hours": round(evaluations[-1]["time/seconds"] / 3600, 3),
         "evaluation_episodes": config["evaluation_episodes"],
-        "action_repeat": 1,
+        "action_repeat": config.get("sight", {}).get("action_repeat", 1),
         "heads": _last_heads(run),
         "configuration": config,
     }

@@ -19,7 +19,9 @@ from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
 from grasp.checkpoints import agent_arrays, restored_arrays
 from grasp.environments import make as make_task
+from grasp.environments import usual_sight
 from grasp.environments.boundary import Boundary
+from grasp.environments.frames import Sight, seen_by
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
@@ -40,6 +42,7 @@ def train(
     *,
     run: str | Path | None = None,
     label: str | None = None,
+    sight: Sight | None = None,
     wandb: bool = False,
     show: Callable[[Facts], None] = lambda row: None,
     own_process: bool = False,
@@ -48,22 +51,29 @@ def train(
     """Train an agent, or continue its run, and return it.
 
     `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for
-    several at once). `label` names the agent in paths and pictures. `settings` are the fields of
-    `Schedule`: steps, seed, num_envs, evaluate_every, ... `own_process` lets a hanging environment,
-    or a signal that waits too long, end the process.
+    several at once). `label` names the agent in paths and pictures, `sight` says how images and
+    repeated actions are made. `settings` are the fields of `Schedule`: steps, seed, num_envs,
+    evaluate_every, ... `own_process` lets a hanging environment, or a signal that waits too long,
+    end the process.
     """
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
-    trial = _maker(task, title, 1, 1.0)()  # a task that does not fit leaves no run directory behind
-    options = trial.sizes.options
+    sight = sight or usual_sight(title)
+    # A task that does not fit leaves no run directory behind.
+    trial = _maker(task, title, 1, 1.0, sight)()
+    sizes = trial.sizes
+    options = sizes.options
     trial.close()
-    made = agent_named(agent, options=options, task=title) if isinstance(agent, str) else agent
+    if isinstance(agent, str):
+        images = sizes.images is not None
+        agent = agent_named(agent, options=options, task=title, images=images)
+    made = agent
     schedule = dataclasses.replace(usual_schedule(options), **settings)
     if schedule.deterministic:
         _check_one_thread()
-    training = Training(task=title, name=label, agent=made, schedule=schedule)
+    training = Training(task=title, name=label, agent=made, schedule=schedule, sight=sight)
     where = Run(run or default_run(training))
-    make = _maker(task, title, schedule.num_envs, made.discount)
+    make = _maker(task, title, schedule.num_envs, made.discount, sight)
     if wandb:
         check_wandb()
     with where.locked():
@@ -165,7 +175,7 @@ def load(
     if checkpoint is None:
         raise UsageError(f"{where.path} has no checkpoint yet; train it a little longer")
     made, title = rebuilt(settings["agent"], planners), settings["task"]
-    make = _maker(environment or title, title, 1, made.discount)
+    make = _maker(environment or title, title, 1, made.discount, run_sight(settings))
     agent = CompiledAgent(made, make().sizes, settings["seed"])
     agent.arrays = restored_arrays(agent.arrays, agent_arrays(checkpoint))
     return LoadedAgent(agent, make, where)
@@ -180,17 +190,27 @@ def config(training: Training) -> Facts:
     return training.described() | {"version": grasp.__version__, "command": command}
 
 
-def _maker(task: str | World, title: str, copies: int, discount: float) -> Callable[[], Boundary]:
+def run_sight(settings: Facts) -> Sight:
+    """How the task of a run's configuration is seen."""
+    try:
+        return Sight(**settings.get("sight", {}))
+    except TypeError as problem:
+        raise CorruptCheckpoint(f"the configuration has no sight of ours: {problem}") from None
+
+
+def _maker(
+    task: str | World, title: str, copies: int, discount: float, sight: Sight
+) -> Callable[[], Boundary]:
     """A function that makes one world after the other."""
     if isinstance(task, str):
-        return lambda: Boundary(make_task(task, discount), title)
+        return lambda: Boundary(make_task(task, discount, sight), title)
     if not isinstance(task, gymnasium.Env):
-        return lambda: Boundary(task(), title)
+        return lambda: Boundary(seen_by(task(), sight, title), title)
     if copies > 1:
         raise UsageError(
             "several environments at once need a function that makes one, not an environment"
         )
-    return lambda: Boundary(copy.deepcopy(task), title)
+    return lambda: Boundary(seen_by(copy.deepcopy(task), sight, title), title)
 
 
 def _title(task: World) -> str:

@@ -29,6 +29,7 @@ from grasp.checkpoints import (
     world_arrays,
 )
 from grasp.environments.boundary import Boundary, Outcome
+from grasp.environments.frames import Sight
 from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, check_range
 from grasp.evaluation import Stopped, play
 from grasp.files import Facts, stamp
@@ -83,9 +84,12 @@ class Training:
     name: str  # the agent's, as in GA-4
     agent: Agent
     schedule: Schedule
+    sight: Sight = Sight()  # how the task is seen and acted on
 
     def described(self) -> Facts:
+        """The configuration; a sight that is not there is the plain one."""
         facts = {"task": self.task, "name": self.name, "agent": description(self.agent)}
+        facts |= {} if self.sight == Sight() else {"sight": dataclasses.asdict(self.sight)}
         return facts | dataclasses.asdict(self.schedule)
 
 
@@ -126,6 +130,8 @@ class Loop:
             observation_size=sizes.observation,
             goal_size=sizes.goal,
             action_size=sizes.action,
+            stack=sizes.stack,
+            observation_type=sizes.observation_type,
         )
         self.counters = Counters()
         self.returns = np.zeros(training.schedule.num_envs)  # of the episodes under way
@@ -185,7 +191,7 @@ class Loop:
         )
         self.counters.raised = 0
         self.counters.decisions += 1
-        self.counters.environment_steps += outcome.duration
+        self.counters.environment_steps += outcome.steps
         self.returns[lane] += outcome.reward
 
     def _raised(self, problem: EnvironmentRaised) -> None:
