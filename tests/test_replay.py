@@ -181,7 +181,7 @@ def test_segments_put_back_in_order_give_the_same_windows_and_go_on_the_same(par
     segments, since = [], np.zeros(1, np.int64)
     for lengths in parts:
         fill(one, lengths)
-        segments.append({name: a.copy() for name, a in one.rows_since(since).items()})
+        segments.append({name: a.copy() for name, a in one.rows_between(since, one.begun).items()})
         since = np.maximum(one.begun - 1, 0)
     other = Replay(capacity=12, lanes=1, observation_size=1, goal_size=1, action_size=1)
     for segment in segments:
@@ -213,7 +213,7 @@ def test_a_replay_too_small_for_its_lanes_is_refused():
 
 def test_rows_of_another_shape_or_type_are_refused():
     replay = filled([4, 7, 3], capacity=12)
-    rows = replay.rows_since(np.zeros(1, np.int64))
+    rows = replay.rows_between(np.zeros(1, np.int64), replay.begun)
     other = Replay(capacity=12, lanes=1, observation_size=2, goal_size=1, action_size=1)
     with pytest.raises(CorruptCheckpoint, match="observations"):
         other.put_rows(rows)

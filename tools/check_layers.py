@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"agents"},
     {"environments"},
     {"evaluation", "log", "results", "claims", "checkpoints"},
-    {"training", "progress", "pretraining", "report"},
+    {"training", "progress", "pretraining", "report", "videos"},
     {"session", "command_line", "experiments", "cluster"},
     {"campaigns", "checking", "switching", "lens"},
     {"reproduction"},

@@ -29,7 +29,7 @@ USAGE = f"""\
 usage: grasp COMMAND ...
 
   grasp train AGENT --task TASK     train an agent, or continue its run
-  grasp evaluate RUN                play greedy episodes with a trained agent
+  grasp evaluate RUN                play greedy episodes with a trained agent (--video: an mp4)
   grasp look RUN                    draw where each head's option leads (collect, point-mass)
   grasp lens RUN                    open a page that shows the agent decide and the run learn
   grasp pretrain TASK               train the option policies of a task from scratch
@@ -139,11 +139,16 @@ def evaluate(arguments: list[str]) -> int:
         heads: Literal["greedy", "sampled"] | int = (
             "greedy"  # the most probable head, one drawn from the policy, or always the one given
         )
+        video: bool = False  # film the first episode, with its heads and their Q: RUN/episode.mp4
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Evaluate, "grasp evaluate", arguments)
     if flags.episodes < 1:
         raise UsageError(f"--episodes is {flags.episodes}; it must be at least 1")
+    if flags.video:
+        from grasp.videos import check_video
+
+        check_video()
 
     from grasp.runs import Run
 
@@ -154,6 +159,10 @@ def evaluate(arguments: list[str]) -> int:
     from grasp.training import head_use, outcomes
 
     agent = load(flags.run, flags.which)
+    if flags.video:
+        path = flags.run / "episode.mp4"
+        frames = agent.film(path, flags.seed, flags.heads)
+        print(f"{path}: {frames} frames of the first episode", file=sys.stderr)
     quiet = flags.json or flags.episodes > 100
     episodes = agent.evaluate(
         flags.episodes,

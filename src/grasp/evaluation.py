@@ -56,9 +56,9 @@ def play(
         observations = np.stack([lane.observation for lane in lanes])
         goals = np.stack([lane.goal for lane in lanes])
         decision = agent.act_greedily(observations, goals, step)
-        actions, chosen = _chosen(decision, heads, agent.seed, step)
+        actions, taken = chosen(decision, heads, agent.seed, step)
         for index, lane in enumerate(lanes):
-            if lane.episode is not None and lane.advance(actions[index], int(chosen[index])):
+            if lane.episode is not None and lane.advance(actions[index], int(taken[index])):
                 finished[lane.episode] = lane.result()
                 progress(finished[lane.episode])
                 lane.episode = None
@@ -153,22 +153,20 @@ def next_on_a_head(found: Sequence[Outlook]) -> float:
     return float(np.mean([o.scene.order[0] in o.picked for o in found]))
 
 
-def _chosen(
-    decision: Decision, heads: Heads, seed: int, step: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Actions [B, action] and heads [B]."""
+def chosen(decision: Decision, heads: Heads, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """The actions [B, action] and heads [B] that a way of choosing takes."""
     if heads == "greedy" or decision.plan is None:
         return np.asarray(decision.actions), np.asarray(decision.heads)
     policy, proposed = np.asarray(decision.plan.policy), np.asarray(decision.plan.actions)
     B, K = policy.shape
     if heads == "sampled":
         draws = generator(seed, Stream.EVALUATE, step).random((B, 1))
-        chosen = np.minimum((policy.cumsum(-1) < draws).sum(-1), K - 1)
+        taken = np.minimum((policy.cumsum(-1) < draws).sum(-1), K - 1)
     elif 0 <= heads < K:
-        chosen = np.full(B, heads)
+        taken = np.full(B, heads)
     else:
         raise UsageError(f"--heads is {heads}; this agent has heads 0 to {K - 1}")
-    return proposed[np.arange(B), chosen], chosen
+    return proposed[np.arange(B), taken], taken
 
 
 class _Lane:

@@ -1,5 +1,5 @@
 """Images: what the networks know of them, the encoder that reads them, and the random shifts that
-augment them (choice 27).
+augment them (choice 26).
 
 The encoder is convolutional with kernels as wide as their strides, 4, 2 and 2: each layer cuts its
 input into patches and multiplies them by one matrix,

@@ -15,8 +15,8 @@ observation repeated. After termination the padding is the truth about an absorb
 (`valid`); after truncation it does not.
 
 A row changes only while it is under the cursor, so a checkpoint writes the rows since the last one
-(`rows_since`), and putting those segments back in order gives the ring (`put_rows`). Segments know
-their place by the number of rows that a lane had begun before them, over the whole run.
+(`rows_between`), and putting those segments back in order gives the ring (`put_rows`). Segments
+know their place by the number of rows that a lane had begun before them, over the whole run.
 """
 
 from typing import Any, NamedTuple
@@ -159,18 +159,23 @@ class Replay:
         rings = {name: array[:, :used] for name, array in self._rings().items()}
         return rings | {"begun": self.begun}
 
-    def rows_since(self, since: np.ndarray) -> dict[str, np.ndarray]:
-        """The rows of each lane from its `since`-th of the run to the one under the cursor, or as
-        many of them as are still there.
+    def rows_between(self, since: np.ndarray, until: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of each lane from its `since`-th of the run up to its `until`-th, or as many of
+        them as are still there.
         """
         first = np.maximum(since, self.begun - self.filled)
-        count = self.begun - first
+        count = np.maximum(until - first, 0)
         at = ring_places(first, count, self.rows)
         rows = {name: array[at] for name, array in self._rings().items()}
         return rows | {"first": first, "count": count}
 
+    @property
+    def bytes_per_row(self) -> int:
+        rings = self._rings().values()
+        return sum(ring.nbytes for ring in rings) // (self.begun.size * self.rows)
+
     def put_rows(self, rows: dict[str, np.ndarray]) -> None:
-        """Put back what `rows_since` gave; segments are put back in the order they were made."""
+        """Put back what `rows_between` gave; segments are put back in the order they were made."""
         first, count = rows["first"], rows["count"]
         if not (first.shape == count.shape == self.begun.shape and (count >= 0).all()):
             raise CorruptCheckpoint(f"the saved replay is not of {self.begun.size} environments")

@@ -31,6 +31,7 @@ from grasp.planners.plan import Plan
 from grasp.randomness import Stream, episode_seed
 from grasp.runs import Run, default_place
 from grasp.training import Loop, Training, usual_schedule
+from grasp.videos import film
 from grasp.watchdog import Watchdog
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
@@ -106,7 +107,7 @@ class Interrupted(KeyboardInterrupt):
 class LoadedAgent:
     """A trained agent: `act` decides, `plan` shows what it considered."""
 
-    def __init__(self, agent: CompiledAgent, make: Callable[[], Boundary], run: Run):
+    def __init__(self, agent: CompiledAgent, make: Callable[..., Boundary], run: Run):
         self.compiled = agent
         self.world = make()
         self.run = run
@@ -137,6 +138,15 @@ class LoadedAgent:
         seeds = [episode_seed(seed, Stream.EVALUATE, 2**40 + index) for index in range(episodes)]
         worlds = [self._make() for _ in range(min(episodes, 32))]
         return play(self.compiled, worlds, seeds, progress, heads)
+
+    def film(self, path: str | Path, seed: int = 0, heads: Heads = "greedy") -> int:
+        """The first of the episodes that `evaluate` plays, as an mp4; returns its frames."""
+        world = self._make(render_mode="rgb_array")
+        first = episode_seed(seed, Stream.EVALUATE, 2**40)
+        try:
+            return film(self.compiled, world, first, Path(path), heads)
+        finally:
+            world.close()
 
     def outlooks(self, resets: Sequence[dict[str, Any]]) -> list[Outlook]:
         """Where each head's option leads, from each reset; for Collect and Point-Mass."""
@@ -200,17 +210,19 @@ def run_sight(settings: Facts) -> Sight:
 
 def _maker(
     task: str | World, title: str, copies: int, discount: float, sight: Sight
-) -> Callable[[], Boundary]:
-    """A function that makes one world after the other."""
+) -> Callable[..., Boundary]:
+    """A function that makes one world after the other; of a task by name with further options, as
+    `render_mode`.
+    """
     if isinstance(task, str):
-        return lambda: Boundary(make_task(task, discount, sight), title)
+        return lambda **more: Boundary(make_task(task, discount, sight, **more), title)
     if not isinstance(task, gymnasium.Env):
-        return lambda: Boundary(seen_by(task(), sight, title), title)
+        return lambda **_: Boundary(seen_by(task(), sight, title), title)
     if copies > 1:
         raise UsageError(
             "several environments at once need a function that makes one, not an environment"
         )
-    return lambda: Boundary(seen_by(copy.deepcopy(task), sight, title), title)
+    return lambda **_: Boundary(seen_by(copy.deepcopy(task), sight, title), title)
 
 
 def _title(task: World) -> str:

@@ -71,7 +71,7 @@ _OPTIONS: dict[str, Any] = {
     "greedy_share": 0.2,
 }
 
-# From images an update costs more, and actions are repeated: fewer decisions (choice 27).
+# From images an update costs more, and actions are repeated: fewer decisions (choice 26).
 _IMAGES: dict[str, Any] = {"batch": 64, "noise_decisions": 25_000}
 
 # What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25).

@@ -5,7 +5,7 @@
     actor    maximise Q_1(x, pi(x)), every `policy_delay` updates; targets move on the same updates
 
 Actor and critics share no parameters, except that images are read by one encoder, GrASP's, which
-only the critics' loss trains (choice 27). It runs on the same replay, loop and evaluation as GrASP,
+only the critics' loss trains (choice 26). It runs on the same replay, loop and evaluation as GrASP,
 on actions and on options.
 """
 

@@ -4,7 +4,7 @@
 
 An episode's first frame fills the stack. An action is repeated `action_repeat` times or until the
 episode ends; rewards are summed, `info["steps"]` counts the steps, and the decision lasts 1: the
-discount is per decision (choice 28).
+discount is per decision (choice 27).
 """
 
 import dataclasses
@@ -47,6 +47,7 @@ class Repeated(gymnasium.Wrapper):
     def __init__(self, environment: gymnasium.Env, action_repeat: int):
         super().__init__(environment)
         self.action_repeat = action_repeat
+        self.watch: Callable[[], None] | None = None  # called after every step of the environment
         if action_repeat > 1 and getattr(environment, "has_options", False):
             raise UsageError("options last as long as they last; leave --action-repeat at 1")
 
@@ -61,6 +62,8 @@ class Repeated(gymnasium.Wrapper):
         for steps in range(1, self.action_repeat + 1):
             observation, reward, terminated, truncated, info = self.env.step(action)
             total += reward
+            if self.watch:
+                self.watch()
             if terminated or truncated or steps == self.action_repeat:
                 return observation, total, terminated, truncated, {**info, "steps": steps}
         raise AssertionError("a decision takes at least one step")
