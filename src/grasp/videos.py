@@ -6,6 +6,7 @@ the policy gives it; the head that was chosen is framed. The panel stays while a
 
 import contextlib
 import importlib.util
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from grasp.agents.agent import Decision
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
-from grasp.errors import UsageError
+from grasp.errors import DiskFault, UsageError
 from grasp.evaluation import Heads, chosen
 from grasp.figures import COLOURS
 from grasp.files import disk
@@ -119,19 +120,37 @@ def _speed(environment: Any) -> int:
 
 @contextlib.contextmanager
 def _writer(path: Path, speed: int) -> Iterator[Callable[[np.ndarray], None]]:
+    """A function that adds a frame [SIDE, SIDE + PANEL, 3] to an mp4.
+
+    ffmpeg is called directly: imageio's writer forks, which JAX warns of.
+    """
     check_video()
-    import imageio.v2 as imageio
+    from imageio_ffmpeg import get_ffmpeg_exe
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer: Any = imageio.get_writer(path, format="FFMPEG", fps=speed, quality=7)  # type: ignore[arg-type]  # a name
-    with writer:
-        yield writer.append_data
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{SIDE + PANEL}x{SIDE}", "-r", str(speed)]
+    coded = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20"]
+    command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *raw, "-i", "-", *coded, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as ffmpeg:
+        assert ffmpeg.stdin is not None  # pipes were asked for
+        assert ffmpeg.stderr is not None
+        into = ffmpeg.stdin
+        yield lambda frame: _send(into, frame)
+        with contextlib.suppress(BrokenPipeError):
+            into.close()
+        said = ffmpeg.stderr.read().decode(errors="replace").strip()
+    if ffmpeg.returncode:
+        raise DiskFault(f"{path} could not be written: {said.splitlines()[-1] if said else ffmpeg}")
+
+
+def _send(into: Any, frame: np.ndarray) -> None:
+    with contextlib.suppress(BrokenPipeError):  # why ffmpeg left is said at the end
+        into.write(np.ascontiguousarray(frame).data)
 
 
 def check_video() -> None:
     """Refuse before any episode is played where nothing can write a video."""
-    if not all(importlib.util.find_spec(name) for name in ("imageio", "imageio_ffmpeg")):
+    if not importlib.util.find_spec("imageio_ffmpeg"):
         raise UsageError(
-            "a video needs imageio and imageio-ffmpeg; install the extra: "
-            "pip install 'grasp-rl[video]'"
+            "a video needs imageio-ffmpeg; install the extra: pip install 'grasp-rl[video]'"
         )
