@@ -30,7 +30,10 @@ def command(task: str, version: str, size: str, steps: int, seed: int, folder: P
         "exp": f"dreamer_{version}",
         "algo": f"dreamer_{version}_{size}" if version == "v3" else f"dreamer_{version}",
         "env": "dmc",
-        "env.id": f"{domain}_{rest}",
+        # The task is the wrapper's; `env.id` would only name the run.
+        "env.wrapper.domain_name": domain,
+        "env.wrapper.task_name": rest,
+        "env.wrapper.from_vectors": False,
         "env.num_envs": 1,
         "env.action_repeat": REPEAT,
         "env.screen_size": SIZE,
@@ -51,9 +54,14 @@ def command(task: str, version: str, size: str, steps: int, seed: int, folder: P
         "metric.log_every": 1000,
         "seed": seed,
         "root_dir": str(folder.resolve()),
-        "run_name": f"{task}-seed{seed}",
+        "run_name": named(task, seed),
     }
     return [sys.executable, "-m", "sheeprl", *(f"{name}={value}" for name, value in told.items())]
+
+
+def named(task: str, seed: int) -> str:
+    """The folder of one run's log."""
+    return f"{task}-seed{seed}"
 
 
 def logged(folder: Path) -> list[tuple[int, float]]:
@@ -105,7 +113,7 @@ def main() -> None:
         "configuration": {"told": told[3:]},
     }
     place = flags.to / "pixels" / flags.task / f"Dreamer-{flags.version}-seed{flags.seed}.csv"
-    write(logged(flags.folder), place, facts)
+    write(logged(flags.folder / named(flags.task, flags.seed)), place, facts)
     print(place)
 
 
