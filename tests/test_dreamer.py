@@ -28,6 +28,7 @@ def test_it_is_told_the_same_task_size_repeat_and_steps():
     told = dreamer.command("ball_in_cup-catch", "v3", "XS", 100_000, 3, Path("logs"))
     for expected in (
         "env.wrapper.domain_name=ball_in_cup", "env.wrapper.task_name=catch",
-        "env.action_repeat=2", "env.screen_size=64", "algo.total_steps=50000", "seed=3", "fabric.accelerator=cpu",
+        "env.action_repeat=2", "env.screen_size=64", "algo.total_steps=50000", "seed=3",
+        "fabric.accelerator=cpu",
     ):  # fmt: skip
         assert expected in told
