@@ -83,9 +83,9 @@ def drawn_panel(decision: Decision, action: np.ndarray, head: int) -> np.ndarray
     plan = decision.plan
     actions = action[None] if plan is None else np.asarray(plan.actions)[0]  # [K, action]
     line = (SIDE - 24) / max(len(actions), 1)
-    pen.text(
-        (8, 6), "head   action" + ("" if plan is None else " " * 29 + "Q      policy"), "black"
-    )
+    columns = {"head": 8, "action": 48} | ({} if plan is None else {"Q": 216, "policy": 256})
+    for title, left in columns.items():
+        pen.text((left, 6), title, "black")
     for index, proposed in enumerate(actions):
         top, colour = 24 + index * line, COLOURS[index % len(COLOURS)]
         if index == head:
@@ -96,7 +96,8 @@ def drawn_panel(decision: Decision, action: np.ndarray, head: int) -> np.ndarray
             value, share = (
                 float(np.asarray(part)[0, index]) for part in (plan.q_values, plan.policy)
             )
-            pen.text((204, top + line / 2 - 6), f"{value:8.3f}   {share:5.0%}", "black")
+            pen.text((204, top + line / 2 - 6), f"{value:.3f}", "black")
+            pen.text((260, top + line / 2 - 6), f"{share:.0%}", "black")
     return np.asarray(image)
 
 
