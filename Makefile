@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean
+.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean rendering pixels dreamer
 
 install: $(VENV)/installed
 
@@ -38,6 +38,27 @@ bench: .venv-bench/installed  ## ratios against PyTorch, mctx, Stable-Baselines3
 	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable . --requirement bench/requirements.txt
 	touch $@
 
+rendering: install  ## what pictures without a screen need, from the system's packages
+	@$(BIN)/python -m grasp.environments.rendering || { \
+	  if ! command -v apt-get >/dev/null; then echo "no apt-get here: install EGL (libEGL and Mesa's drivers) or OSMesa by your system's own packages"; exit 2; \
+	  elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q libegl1 libgl1-mesa-dri; \
+	  elif sudo -n true 2>/dev/null; then sudo apt-get update -q && sudo apt-get install -y -q libegl1 libgl1-mesa-dri; \
+	  else echo "not root here: run sudo apt-get install libegl1 libgl1-mesa-dri"; exit 2; fi && \
+	  $(BIN)/python -m grasp.environments.rendering; }
+
+pixels: rendering  ## GA-4 from images on the paper's four tasks, beside Dreamer's published scores
+	$(BIN)/grasp reproduce pixels
+
+TASK ?= ball_in_cup-catch
+STEPS ?= 100000
+dreamer: rendering .venv-dreamer/installed  ## sheeprl's Dreamer on TASK for STEPS, into results/pixels
+	MUJOCO_GL=$${MUJOCO_GL:-egl} .venv-dreamer/bin/python bench/dreamer.py --task $(TASK) --steps $(STEPS)
+
+.venv-dreamer/installed: bench/dreamer-requirements.txt
+	$(PYTHON) -m venv .venv-dreamer
+	.venv-dreamer/bin/python -m pip install --quiet --requirement bench/dreamer-requirements.txt
+	touch $@
+
 faults: install  ## the long suite of faults (an hour or more); ONLY=kill for one part of it
 	$(BIN)/python tools/faults.py --only '$(ONLY)'
 
@@ -65,4 +86,4 @@ $(VENV)/browser $(VENV)/docs: $(VENV)/%: $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-bench .cache
+	rm -rf $(VENV) .venv-bench .venv-dreamer .cache

@@ -181,7 +181,7 @@ def test_segments_put_back_in_order_give_the_same_windows_and_go_on_the_same(par
     segments, since = [], np.zeros(1, np.int64)
     for lengths in parts:
         fill(one, lengths)
-        segments.append({name: a.copy() for name, a in one.rows_since(since).items()})
+        segments.append({name: a.copy() for name, a in one.rows_between(since, one.begun).items()})
         since = np.maximum(one.begun - 1, 0)
     other = Replay(capacity=12, lanes=1, observation_size=1, goal_size=1, action_size=1)
     for segment in segments:
@@ -213,7 +213,7 @@ def test_a_replay_too_small_for_its_lanes_is_refused():
 
 def test_rows_of_another_shape_or_type_are_refused():
     replay = filled([4, 7, 3], capacity=12)
-    rows = replay.rows_since(np.zeros(1, np.int64))
+    rows = replay.rows_between(np.zeros(1, np.int64), replay.begun)
     other = Replay(capacity=12, lanes=1, observation_size=2, goal_size=1, action_size=1)
     with pytest.raises(CorruptCheckpoint, match="observations"):
         other.put_rows(rows)
@@ -221,3 +221,68 @@ def test_rows_of_another_shape_or_type_are_refused():
         replay.put_rows(rows | {"rewards": rows["rewards"].astype(np.float64)})
     with pytest.raises(CorruptCheckpoint, match="1 environments"):
         replay.stand_at(np.zeros(2, np.int64))
+
+
+def literal_stacks(lengths, stack, size):
+    """Every observation of the episodes as its stack of frames, in plain Python: the oracle."""
+    stacks = []
+    for episode, length in enumerate(lengths):
+        frames = [[(20 * episode + t) % 256] * size for t in range(length + 1)]
+        for t in range(length + 1):
+            first = [frames[max(t - back, 0)] for back in range(stack - 1, -1, -1)]
+            stacks.append([number for frame in first for number in frame])
+    return stacks
+
+
+def filled_with_images(lengths, stack, size, capacity):
+    replay = Replay(
+        capacity=capacity, lanes=1, observation_size=stack * size, goal_size=0, action_size=1,
+        stack=stack, observation_type=np.uint8,
+    )  # fmt: skip
+    stacks = iter(literal_stacks(lengths, stack, size))
+    nothing = np.zeros(0)
+    for length in lengths:
+        replay.begin(0, np.array(next(stacks), np.uint8), nothing)
+        for t in range(length):
+            replay.add(
+                0, action=np.zeros(1), reward=1.0, duration=1, terminated=t == length - 1,
+                observation=np.array(next(stacks), np.uint8), goal=nothing,
+            )  # fmt: skip
+    return replay
+
+
+@given(
+    lengths=st.lists(st.integers(1, 7), min_size=1, max_size=6),
+    stack=st.integers(1, 4),
+    n=st.integers(1, 4),
+)
+@settings(deadline=None, max_examples=40)
+def test_stacks_of_images_are_those_that_were_seen(lengths, stack, n):
+    replay = filled_with_images(lengths, stack, 2, 64)
+    assert replay.observations.shape == (1, 64, 2)  # each frame once
+    stacks = literal_stacks(lengths, stack, 2)
+    np.testing.assert_array_equal(replay.current()[0][0], stacks[-1])
+    first = 0  # row of the episode's first observation
+    for length in lengths:
+        for t in range(length):
+            window = replay.windows(np.zeros(1, np.int64), np.array([first + t]), n)
+            expected = [stacks[first + min(t + k, length)] for k in range(n + 1)]
+            np.testing.assert_array_equal(window.observations[0], expected)
+        first += length + 1
+
+
+def test_what_the_ring_has_lost_of_an_episode_is_its_first_frame_left():
+    replay = filled_with_images([9], 3, 1, 6)  # frames 4 to 9 are left
+    assert sorted(replay.observations[0, :, 0].tolist()) == [4, 5, 6, 7, 8, 9]
+    window = replay.windows(*at(replay, 4), 2)
+    np.testing.assert_array_equal(window.observations[0], [[4, 4, 4], [4, 4, 5], [4, 5, 6]])
+    np.testing.assert_array_equal(replay.current()[0][0], [7, 8, 9])
+
+
+def test_two_hundred_thousand_images_take_less_than_four_gigabytes():
+    frame = 64 * 64 * 3
+    replay = Replay(
+        capacity=200_000, lanes=1, observation_size=3 * frame, goal_size=0, action_size=6, stack=3,
+        observation_type=np.uint8,
+    )  # fmt: skip
+    assert sum(ring.nbytes for ring in replay._rings().values()) < 2.5e9

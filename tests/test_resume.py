@@ -8,12 +8,15 @@ import pytest
 
 import grasp
 from grasp.agents.compiled import CompiledAgent
+from grasp.checkpoints import SavedReplay
+from grasp.environments.frames import Sight
 from grasp.errors import Diverged, EnvironmentFault
 from grasp.runs import Run
 from grasp.session import Interrupted
 from grasp.training import Loop
+from test_replay import fill, filled
 from test_training import TINY, Resumable, assert_same_end, ending, final, trained, untimed
-from worlds import Counting, Probe
+from worlds import Counting, Pictures, Probe
 
 
 def stopping(monkeypatch, decisions):
@@ -234,3 +237,36 @@ def test_clock_jumps_have_no_effect(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now() + offsets[next(jumps) % 5])
     assert in_two_parts(tmp_path / "r", Resumable, monkeypatch) == []
     assert ending(tmp_path / "whole") == ending(tmp_path / "r")
+
+
+def test_a_run_from_images_is_continued_exactly(tmp_path, monkeypatch):
+    sight = Sight(image_size=16, frame_stack=2, action_repeat=2, filters=2, random_shift=2)
+
+    def pictures():
+        return Pictures(length=9)
+
+    trained(tmp_path / "whole", pictures, sight=sight)
+    in_two_parts(tmp_path / "parts", pictures, monkeypatch, 33, sight=sight)
+    assert_same_end(tmp_path / "whole", tmp_path / "parts")
+    ring, counters = final(tmp_path / "parts")
+    assert ring["observations"].shape[-1] == 16 * 16  # each frame once
+    assert counters["environment_steps"] > 1.5 * counters["decisions"]
+    loaded = grasp.load(tmp_path / "parts", environment=pictures)
+    observation, _ = loaded.world.environment.reset(seed=0)
+    assert loaded.act(observation).shape == (1,)
+
+
+@pytest.mark.parametrize("largest", [1, 400, 10_000])
+def test_a_ring_is_put_back_however_it_was_cut(tmp_path, monkeypatch, largest):
+    monkeypatch.setattr("grasp.checkpoints.LARGEST", largest)
+    monkeypatch.setattr("grasp.checkpoints.MOST_SEGMENTS", 3)
+    run, replay = Run(tmp_path), filled([5], capacity=24)
+    saved = SavedReplay(run, replay)
+    for episodes in ([7], [4, 6], [3], [9], [2], [8]):
+        fill(replay, episodes)
+        for _ in range(2):  # both copies
+            marks = saved.save()
+            other = filled([], capacity=24)
+            SavedReplay(run, other).restore(marks, replay.begun)
+            for name, ring in replay.state().items():
+                np.testing.assert_array_equal(other.state()[name], ring)

@@ -163,3 +163,32 @@ class Counting(gymnasium.Env):
         observation, reward = np.array([self.steps], np.float32), float(self.steps)
         observation, reward = self.faults.get(self.total, (observation, reward))
         return observation, reward, False, self.steps == self.length, {}
+
+
+class Pictures(gymnasium.Env):
+    """Images that encode their index: every pixel is 20 * episode + t, or as `faults` say by step.
+
+    The reward is t; episodes of `length` are truncated.
+    """
+
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space: Any = gymnasium.spaces.Box(0, 255, (16, 16, 1), np.uint8)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, length: int = 5, faults: dict[int, Any] | None = None):
+        self.length, self.faults = length, faults or {}
+        self.episode, self.steps = -1, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None):
+        super().reset(seed=seed)
+        self.episode = self.episode + 1 if seed is None else seed % 10
+        self.steps = 0
+        return self._image(), {}
+
+    def step(self, action: np.ndarray):
+        self.steps += 1
+        return self._image(), float(self.steps), False, self.steps == self.length, {}
+
+    def _image(self) -> Any:
+        image = np.full(self.observation_space.shape, 20 * self.episode + self.steps, np.uint8)
+        return self.faults.get(self.steps, image)

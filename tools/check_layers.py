@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
     {"errors", "networks", "figures", "statistics"},
-    {"files", "watchdog"},
+    {"files", "watchdog", "images"},
     {"runs", "curves"},
     {"sweeps"},
     {"model", "normaliser", "randomness"},
@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"agents"},
     {"environments"},
     {"evaluation", "log", "results", "claims", "checkpoints", "schedule"},
-    {"training", "progress", "pretraining", "report"},
+    {"training", "progress", "pretraining", "report", "videos"},
     {"session", "command_line", "experiments", "cluster"},
     {"releases"},
     {"campaigns", "checking", "switching", "lens"},

@@ -30,7 +30,7 @@ USAGE = f"""\
 usage: grasp COMMAND ...
 
   grasp train AGENT --task TASK     train an agent, or continue its run
-  grasp evaluate RUN                play greedy episodes with a trained agent
+  grasp evaluate RUN                play greedy episodes with a trained agent (--video: an mp4)
   grasp look RUN                    draw where each head's option leads (collect, point-mass)
   grasp lens RUN                    open a page that shows the agent decide and the run learn
   grasp agents                      list the trained agents that came with the package
@@ -46,7 +46,8 @@ usage: grasp COMMAND ...
 
 agents: {" ".join(AGENTS)}, and any other K (GA-6)
 tasks:  {" ".join(TASKS)}
-        dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions)
+        dmc:DOMAIN-TASK (any suite task), gym:ID (any Gymnasium task with continuous actions),
+        pixels:TASK (either of them seen as images; `--pixels` says the same)
 
 RUN is a run directory, or the name of an agent that `grasp agents` lists.
 `grasp COMMAND --help` lists the flags of a command.
@@ -111,6 +112,7 @@ def train(arguments: list[str]) -> int:
                 flags.task,
                 run=flags.run,
                 label=flags.label,
+                sight=flags.sight,
                 wandb=flags.wandb,
                 show=line.show,
                 own_process=True,
@@ -143,11 +145,16 @@ def evaluate(arguments: list[str]) -> int:
         seed: int = 0  # of those starts
         which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
         heads: Literal["greedy", "sampled"] | int = "greedy"  # best, drawn, or the one given
+        video: bool = False  # film the first episode, with its heads and their Q: RUN/episode.mp4
         json: bool = False  # print one JSON object instead of text
 
     flags = parse(Evaluate, "grasp evaluate", arguments)
     if flags.episodes < 1:
         raise UsageError(f"--episodes is {flags.episodes}; it must be at least 1")
+    if flags.video:
+        from grasp.videos import check_video
+
+        check_video()
 
     from grasp.runs import Run
 
@@ -158,6 +165,10 @@ def evaluate(arguments: list[str]) -> int:
     from grasp.training import head_use, outcomes
 
     agent = load(flags.run, flags.which)
+    if flags.video:
+        path = flags.run / "episode.mp4"
+        frames = agent.film(path, flags.seed, flags.heads)
+        print(f"{path}: {frames} frames of the first episode", file=sys.stderr)
     quiet = flags.json or flags.episodes > 100
     episodes = agent.evaluate(
         flags.episodes,

@@ -110,7 +110,9 @@ def checked(jobs: Sequence[Job]) -> list[Job]:
     found = []
     for job in jobs:
         flags = train_flags(job.command()[1:])
-        described = Training(flags.task, flags.label, flags.agent, flags.schedule).described()
+        described = Training(
+            flags.task, flags.label, flags.agent, flags.schedule, flags.sight
+        ).described()
         refuse_strangers(job, described)
         found.append(dataclasses.replace(job, steps=flags.schedule.steps))
     refuse_twins(found)

@@ -10,6 +10,7 @@ option, because a decision is never interrupted.
 """
 
 import hashlib
+import itertools
 import json
 import os
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ from grasp.files import Arrays, Facts
 from grasp.replay import Replay, ring_places
 from grasp.runs import Checkpoint, Run
 
-MOST_SEGMENTS = 32  # then the whole ring is written as one
+MOST_SEGMENTS = 32  # then all that are not large are written as one
+LARGEST = 2**28  # bytes of a segment, about: a ring of images is never copied whole
 
 # Counters that do not depend on how often a run was looked at, or how long it took.
 LEARNING = ("decisions", "environment_steps", "updates", "episodes", "faults", "refused")
@@ -52,11 +54,15 @@ class SavedReplay:
         oldest = replay.begun - replay.filled
         kept = [segment for segment in segments if (segment.until > oldest).any()]
         if len(kept) >= MOST_SEGMENTS:
-            kept = []
+            kept = list(itertools.takewhile(lambda s: s.mark["bytes"] > LARGEST // 2, kept))
         # The row under the cursor was not finished when it was written, so it comes again.
-        since = kept[-1].until - 1 if kept else np.zeros_like(replay.begun)
-        mark = self.run.write_segment(replay.rows_since(np.maximum(since, 0)), self.turn)
-        self.copies[self.turn] = [*kept, Segment(mark, replay.begun.copy())]
+        until = np.maximum(kept[-1].until - 1 if kept else 0, oldest)
+        most = max(LARGEST // replay.bytes_per_row // oldest.size, 1)
+        while not kept or (until < replay.begun).any():
+            since, until = until, np.minimum(until + most, replay.begun)
+            mark = self.run.write_segment(replay.rows_between(since, until), self.turn)
+            kept.append(Segment(mark, until))
+        self.copies[self.turn] = kept
         marks = [segment.mark for segment in self.copies[self.turn]]
         self.turn = 1 - self.turn
         return marks
@@ -100,7 +106,7 @@ def digest(checkpoint: Checkpoint, run: Run) -> str:
         for name in sorted(part):
             array = np.asarray(part[name])
             sha.update(f"{name} {array.dtype} {array.shape} ".encode())
-            sha.update(np.ascontiguousarray(array).tobytes())
+            sha.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # not a copy
     sha.update(json.dumps({name: counters[name] for name in LEARNING}, sort_keys=True).encode())
     return sha.hexdigest()
 

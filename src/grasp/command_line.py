@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import tyro
 
 from grasp.agents import Preset, agent_named, check_agent
-from grasp.environments import check_task, has_options
+from grasp.environments import PIXELS, check_task, from_pixels, has_options, usual_sight
 from grasp.errors import UsageError, all_at_once
 
 MOST_SEEDS = 100  # in one process
@@ -24,10 +24,11 @@ def train_flags(arguments: list[str]) -> Any:
     _check_early(name, arguments)
     prepare_jax("--deterministic" in arguments)
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
-    task = _flag(arguments, "--task") or ""
-    options = has_options(task)
-    made = agent_named(name, preset, options=options, task=task)
+    task = _flagged_task(arguments) or ""
+    options, pixels, usual = has_options(task), from_pixels(task), usual_sight(task)
+    made = agent_named(name, preset, options=options, task=task, images=pixels)
 
+    from grasp.environments.frames import Sight
     from grasp.schedule import Schedule, usual_schedule
 
     @dataclasses.dataclass(frozen=True)
@@ -35,12 +36,14 @@ def train_flags(arguments: list[str]) -> Any:
         """Train an agent, or continue its run: the same command again goes on where it stopped."""
 
         task: str  # a suite or option task, dmc:DOMAIN-TASK or gym:ID
+        pixels: bool = False  # see rendered images of the task; pixels:TASK says the same
         schedule: Annotated[Schedule, tyro.conf.arg(name="")] = usual_schedule(options)
         seeds: str | None = None  # several side by side in one process: 0..4, or 0,3,7
         run: Path | None = None  # run directory; runs/TASK-LABEL-seedN unless given
         label: str = name  # the agent's name in paths and pictures
         preset: Preset = "default"  # what learns best on two cores, or what the paper states
         wandb: bool = False  # log to Weights & Biases as well
+        sight: Annotated[Sight, tyro.conf.arg(name="")] = usual
         agent: Annotated[type(made), tyro.conf.arg(name="")] = made  # type: ignore[valid-type]  # known now
 
     asks_help = arguments[0] in ("-h", "--help")
@@ -49,7 +52,7 @@ def train_flags(arguments: list[str]) -> Any:
         raise UsageError(
             f"--label is {flags.label!r}; it may hold letters, digits, points and hyphens"
         )
-    return flags
+    return dataclasses.replace(flags, task=task or flags.task, pixels=pixels)
 
 
 def parse(kind: Any, program: str, arguments: list[str]) -> Any:
@@ -84,7 +87,7 @@ def _agent_first(arguments: list[str]) -> str:
 
 
 def _check_early(name: str, arguments: list[str]) -> None:
-    task = _flag(arguments, "--task")
+    task = _flagged_task(arguments)
     if task is None:
         return
     check_task(task)
@@ -98,6 +101,13 @@ def _check_early(name: str, arguments: list[str]) -> None:
         )
     for seed in seed_list(several) if several is not None else [_flag(arguments, "--seed") or "0"]:
         Run(_flag(arguments, "--run") or default_place(task, label, seed)).refuse_if_locked()
+
+
+def _flagged_task(arguments: list[str]) -> str | None:
+    """The task, with `--pixels` as part of its name."""
+    task = _flag(arguments, "--task")
+    asked = "--pixels" in arguments and task is not None and not from_pixels(task)
+    return f"{PIXELS}{task}" if asked else task
 
 
 def _flag(arguments: list[str], name: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from grasp.agents.agent import Decision
+from grasp.agents.agent import Decision, Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
 from grasp.errors import EnvironmentRaised, UsageError
@@ -45,7 +45,7 @@ def play(
     """
     waiting = list(enumerate(seeds))[::-1]
     finished: dict[int, Episode] = {}
-    lanes = [_Lane(world, agent.sizes.observation, agent.sizes.goal) for world in worlds]
+    lanes = [_Lane(world, agent.sizes) for world in worlds]
     step = 0
     while len(finished) < len(seeds):
         if stopped():
@@ -56,9 +56,9 @@ def play(
         observations = np.stack([lane.observation for lane in lanes])
         goals = np.stack([lane.goal for lane in lanes])
         decision = agent.act_greedily(observations, goals, step)
-        actions, chosen = _chosen(decision, heads, agent.seed, step)
+        actions, taken = chosen(decision, heads, agent.seed, step)
         for index, lane in enumerate(lanes):
-            if lane.episode is not None and lane.advance(actions[index], int(chosen[index])):
+            if lane.episode is not None and lane.advance(actions[index], int(taken[index])):
                 finished[lane.episode] = lane.result()
                 progress(finished[lane.episode])
                 lane.episode = None
@@ -153,32 +153,30 @@ def next_on_a_head(found: Sequence[Outlook]) -> float:
     return float(np.mean([o.scene.order[0] in o.picked for o in found]))
 
 
-def _chosen(
-    decision: Decision, heads: Heads, seed: int, step: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Actions [B, action] and heads [B]."""
+def chosen(decision: Decision, heads: Heads, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """The actions [B, action] and heads [B] that a way of choosing takes."""
     if heads == "greedy" or decision.plan is None:
         return np.asarray(decision.actions), np.asarray(decision.heads)
     policy, proposed = np.asarray(decision.plan.policy), np.asarray(decision.plan.actions)
     B, K = policy.shape
     if heads == "sampled":
         draws = generator(seed, Stream.EVALUATE, step).random((B, 1))
-        chosen = np.minimum((policy.cumsum(-1) < draws).sum(-1), K - 1)
+        taken = np.minimum((policy.cumsum(-1) < draws).sum(-1), K - 1)
     elif 0 <= heads < K:
-        chosen = np.full(B, heads)
+        taken = np.full(B, heads)
     else:
         raise UsageError(f"--heads is {heads}; this agent has heads 0 to {K - 1}")
-    return proposed[np.arange(B), chosen], chosen
+    return proposed[np.arange(B), taken], taken
 
 
 class _Lane:
     """One world and the episode under way in it."""
 
-    def __init__(self, world: Boundary, observation_size: int, goal_size: int):
+    def __init__(self, world: Boundary, sizes: Sizes):
         self.world = world
         self.episode: int | None = None
-        self.observation = np.zeros(observation_size, np.float32)
-        self.goal = np.zeros(goal_size, np.float32)
+        self.observation = np.zeros(sizes.observation, sizes.observation_type)
+        self.goal = np.zeros(sizes.goal, np.float32)
 
     def start(self, episode: int, seed: int) -> None:
         self.episode, self.seed = episode, seed
@@ -194,7 +192,7 @@ class _Lane:
             return True
         self.observation, self.goal = outcome.observation, outcome.goal
         self.returned += outcome.reward
-        self.steps += outcome.duration
+        self.steps += outcome.steps
         self.success = outcome.success
         return outcome.ended
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from grasp.environments import SUITE, TASKS, has_options
+from grasp.environments import PIXEL_TASKS, SUITE, TASKS, from_pixels, has_options
 from grasp.errors import UsageError
 from grasp.runs import default_place
 from grasp.sweeps import Job
@@ -23,9 +23,6 @@ Picture = Literal["curves", "values", "strip", "histograms", "options"]
 
 RATES = ("1e-4", "3e-4", "5e-4", "7e-4", "1e-3", "3e-3")  # the paper tuned over these
 HIERARCHICAL = ("collect", "point-mass", "ant-gather")
-PIXELS = tuple(
-    f"pixels:{task}" for task in ("finger-spin", "ball_in_cup-catch", "walker-walk", "cheetah-run")
-)
 SOFT = ("--target-period", "1", "--target-rate", "0.01")
 HARD = ("--target-period", "1000", "--target-rate", "1")
 
@@ -112,7 +109,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "pixels": Experiment(
         "GA-4 from images against Dreamer", "Appendix, comparison with model-based RL",
-        _agents("GA-4"), PIXELS, paper_seeds=3, small_seeds=1,
+        _agents("GA-4"), PIXEL_TASKS, paper_seeds=3, small_seeds=1,
     ),
     "learning-rates": Experiment(
         "learning rates of GA-4's affordances, TD3's actor and critic",
@@ -130,7 +127,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 # Environment steps. Where decisions are options they last long, and a step costs little.
 STEPS: dict[str, dict[str, int]] = {
-    "small": {"suite": 50_000, "pixels": 50_000, "collect": 1_200_000, "point-mass": 6_000_000,
+    "small": {"suite": 50_000, "pixels": 100_000, "collect": 1_200_000, "point-mass": 6_000_000,
               "ant-gather": 6_000_000},
     "paper": {"suite": 1_000_000, "pixels": 1_000_000} | dict.fromkeys(HIERARCHICAL, 500_000),
 }  # fmt: skip
@@ -151,7 +148,7 @@ def existing_tasks(experiment: Experiment) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def steps_of(task: str, scale: Scale) -> int:
-    kind = "pixels" if task.startswith("pixels:") else task
+    kind = "pixels" if from_pixels(task) else task
     return STEPS[scale].get(kind, STEPS[scale]["suite"])
 
 

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, Real
 
+from grasp.images import ImageEncoder, Images
 from grasp.networks import MLP, elu
 
 
@@ -61,7 +62,7 @@ class Prediction(NamedTuple):
 class ValueEquivalentModel(eqx.Module):
     """The five networks of the paper; widths and depths are Appendix A's."""
 
-    encoder: MLP
+    encoder: MLP | ImageEncoder
     embedding: MLP
     dynamics: MLP
     reward_head: MLP
@@ -85,10 +86,15 @@ class ValueEquivalentModel(eqx.Module):
         predicts_termination: bool,
         options: bool,
         key: PRNGKeyArray,
+        images: Images | None = None,  # where observations are images
     ):
         keys = jax.random.split(key, 7)
         judged = (features, goal_size)
-        self.encoder = MLP([observation_size], features, width=width, hidden=2, key=keys[0])
+        self.encoder = (
+            MLP([observation_size], features, width=width, hidden=2, key=keys[0])
+            if images is None
+            else ImageEncoder(images, features, width=width, key=keys[0])
+        )
         self.embedding = MLP([features, action_size], width, width=width, hidden=1, key=keys[1])
         self.dynamics = MLP([width], features, width=width, hidden=1, key=keys[2])
         followed = [width, features, goal_size]
@@ -107,7 +113,7 @@ class ValueEquivalentModel(eqx.Module):
         self.layer_norm = layer_norm
 
     def encode(
-        self, observation: Float[Array, " observation"], goal: Float[Array, " goal"]
+        self, observation: Real[Array, " observation"], goal: Float[Array, " goal"]
     ) -> AbstractState:
         return AbstractState(features=self._bounded(self.encoder(observation)), goal=goal)
 

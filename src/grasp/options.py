@@ -10,6 +10,7 @@ whatever ended it: the policy's own termination, the cap, or the end of the epis
 losses, replay and agents never ask whether a decision was an option.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -57,6 +58,7 @@ class OptionEnvironment(gymnasium.Wrapper):
         self.discount = discount
         self.action_space = options.space
         self.record = False
+        self.watch: Callable[[], None] | None = None  # called after every primitive step
         self._observation: Any = None
 
     def reset(self, **arguments: Any):
@@ -92,6 +94,8 @@ class OptionEnvironment(gymnasium.Wrapper):
             total += discount * float(reward)
             discount *= self.discount
             duration += 1
+            if self.watch:
+                self.watch()
             if self.record:
                 path.append(self._observation)
             if terminated or truncated or last or duration >= self.options.cap:

@@ -1,9 +1,11 @@
 """Replay: a ring of decisions per environment, read as windows of n (Algorithm 1, "sample a
 sequence").
 
-Every observation is stored once. An episode of T decisions takes T + 1 rows of its environment's
-lane; the last row holds the final observation and starts no decision (`end`). The row under the
-cursor is always such a row, so the newest and the oldest data in the ring never join.
+Every observation is stored once, of a stack of images only the newest: the others are those of the
+rows before it, and the first of the episode where it has no more. An episode of T decisions takes
+T + 1 rows of its environment's lane; the last row holds the final observation and starts no
+decision (`end`). The row under the cursor is always such a row, so the newest and the oldest data
+in the ring never join.
 
     row      t          t+1        t+2 (end)   | t+3 ...
     holds    x_t a_t r  x_t+1 a r  x_t+2       | first observation of the next episode
@@ -13,14 +15,14 @@ observation repeated. After termination the padding is the truth about an absorb
 (`valid`); after truncation it does not.
 
 A row changes only while it is under the cursor, so a checkpoint writes the rows since the last one
-(`rows_since`), and putting those segments back in order gives the ring (`put_rows`). Segments know
-their place by the number of rows that a lane had begun before them, over the whole run.
+(`rows_between`), and putting those segments back in order gives the ring (`put_rows`). Segments
+know their place by the number of rows that a lane had begun before them, over the whole run.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Real
 
 from grasp.errors import CorruptCheckpoint, UsageError
 
@@ -28,7 +30,7 @@ from grasp.errors import CorruptCheckpoint, UsageError
 class Window(NamedTuple):
     """B windows of n decisions, of numpy on the host and of JAX in an update."""
 
-    observations: Float[Any, "B states observation"]  # states = n + 1
+    observations: Real[Any, "B states observation"]  # states = n + 1
     goals: Float[Any, "B states goal"]
     actions: Float[Any, "B n action"]
     rewards: Float[Any, "B n"]
@@ -42,11 +44,23 @@ class Window(NamedTuple):
 
 
 class Replay:
-    """Ring buffers of `capacity` rows in all, one lane per environment."""
+    """Ring buffers of `capacity` rows in all, one lane per environment.
+
+    An observation is a `stack` of frames laid end to end, the oldest first.
+    """
 
     def __init__(
-        self, *, capacity: int, lanes: int, observation_size: int, goal_size: int, action_size: int
+        self,
+        *,
+        capacity: int,
+        lanes: int,
+        observation_size: int,
+        goal_size: int,
+        action_size: int,
+        stack: int = 1,
+        observation_type: type[np.generic] = np.float32,
     ):
+        self.stack = stack
         self.rows = capacity // lanes
         if self.rows < 3:
             raise UsageError(
@@ -54,7 +68,8 @@ class Replay:
                 f"each; give at least {3 * lanes}"
             )
         shape = (lanes, self.rows)
-        self.observations = np.zeros((*shape, observation_size), np.float32)
+        frame = observation_size // stack
+        self.observations = np.zeros((*shape, frame), observation_type)  # the newest frames
         self.goals = np.zeros((*shape, goal_size), np.float32)
         self.actions = np.zeros((*shape, action_size), np.float32)
         self.rewards = np.zeros(shape, np.float32)
@@ -124,7 +139,7 @@ class Replay:
         before = np.take_along_axis(steps, np.maximum(last - 1, 0)[:, None], axis=1)[:, 0]
         terminated = self.terminated[lanes, before]  # [B] only an episode's last decision can be
         return Window(
-            observations=self.observations[at, rows],
+            observations=self._stacked(at, rows),
             goals=self.goals[at, rows],
             actions=self.actions[at, steps[:, :-1]],  # past the end: whatever rows follow
             rewards=np.where(past, 0, self.rewards[at, steps[:, :-1]]),
@@ -136,7 +151,7 @@ class Replay:
     def current(self) -> tuple[np.ndarray, np.ndarray]:
         """The newest observation and goal of every lane."""
         lanes = np.arange(len(self.cursors))
-        return self.observations[lanes, self.cursors], self.goals[lanes, self.cursors]
+        return self._stacked(lanes, self.cursors), self.goals[lanes, self.cursors]
 
     def state(self) -> dict[str, np.ndarray]:
         """All rows in use, and where the lanes stand."""
@@ -144,18 +159,23 @@ class Replay:
         rings = {name: array[:, :used] for name, array in self._rings().items()}
         return rings | {"begun": self.begun}
 
-    def rows_since(self, since: np.ndarray) -> dict[str, np.ndarray]:
-        """The rows of each lane from its `since`-th of the run to the one under the cursor, or as
-        many of them as are still there.
+    def rows_between(self, since: np.ndarray, until: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of each lane from its `since`-th of the run up to its `until`-th, or as many of
+        them as are still there.
         """
         first = np.maximum(since, self.begun - self.filled)
-        count = self.begun - first
+        count = np.maximum(until - first, 0)
         at = ring_places(first, count, self.rows)
         rows = {name: array[at] for name, array in self._rings().items()}
         return rows | {"first": first, "count": count}
 
+    @property
+    def bytes_per_row(self) -> int:
+        rings = self._rings().values()
+        return sum(ring.nbytes for ring in rings) // (self.begun.size * self.rows)
+
     def put_rows(self, rows: dict[str, np.ndarray]) -> None:
-        """Put back what `rows_since` gave; segments are put back in the order they were made."""
+        """Put back what `rows_between` gave; segments are put back in the order they were made."""
         first, count = rows["first"], rows["count"]
         if not (first.shape == count.shape == self.begun.shape and (count >= 0).all()):
             raise CorruptCheckpoint(f"the saved replay is not of {self.begun.size} environments")
@@ -176,6 +196,17 @@ class Replay:
         self.begun[:] = begun
         self.cursors[:] = np.maximum(begun - 1, 0) % self.rows
         self.filled[:] = np.minimum(begun, self.rows)
+
+    def _stacked(self, lanes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The observations at some rows [..., observation]. What the ring has lost of an episode's
+        beginning is taken as its first frame that is left.
+        """
+        back = [np.broadcast_to(rows, np.broadcast_shapes(lanes.shape, rows.shape))]
+        for _ in range(self.stack - 1):
+            previous = (back[-1] - 1) % self.rows
+            back.append(np.where(self.end[lanes, previous], back[-1], previous))
+        frames = self.observations[lanes[..., None], np.stack(back[::-1], axis=-1)]
+        return frames.reshape(*frames.shape[:-2], -1)  # [..., stack, frame] end to end
 
     def _rings(self) -> dict[str, np.ndarray]:
         return {
@@ -222,7 +253,7 @@ class Replay:
 
     def _observe(self, lane: int, observation: np.ndarray, goal: np.ndarray) -> None:
         row = self.cursors[lane]
-        self.observations[lane, row] = observation
+        self.observations[lane, row] = observation[-self.observations.shape[-1] :]
         self.goals[lane, row] = goal
         self.end[lane, row] = True
 

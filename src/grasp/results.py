@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from grasp.environments import suite_of
+from grasp.environments import PIXELS, suite_of
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.files import Facts
 from grasp.runs import Run, differences
@@ -61,8 +61,13 @@ def write_results(runs: Sequence[Run], folder: Path, *, replace: bool = False) -
 
 def _place(config: Facts, folder: Path) -> Path:
     task = config["task"]
-    name = task.partition(":")[2 if ":" in task else 0].replace("/", "-")
+    name = task.rpartition(":")[2].replace("/", "-")
     return folder / suite_of(task) / name / f"{config['name']}-seed{config['seed']}.csv"
+
+
+def _task(suite: str, folder: str) -> str:
+    """The task of a folder of results; from pixels it is another one than from features."""
+    return f"{PIXELS}{folder}" if suite == "pixels" else folder
 
 
 def _refuse_other(table: Path, config: Facts, run: Run) -> None:
@@ -85,7 +90,7 @@ def _write(table: Path, run: Run) -> None:
         "hours": round(evaluations[-1]["time/seconds"] / 3600, 3),
         "seconds": [round(row["time/seconds"]) for row in evaluations],
         "evaluation_episodes": config["evaluation_episodes"],
-        "action_repeat": 1,
+        "action_repeat": config.get("sight", {}).get("action_repeat", 1),
         "heads": _last_heads(run),
         "configuration": config,
     }
@@ -186,8 +191,8 @@ def _of_run(run: Run) -> Record:
     facts |= {"configuration": config, "evaluation_episodes": config["evaluation_episodes"]}
     place = _place(config, Path())
     return Record(
-        place.parts[0], place.parent.name, config["name"], config["seed"], (steps, scores),
-        success, facts, run.path,
+        place.parts[0], _task(place.parts[0], place.parent.name), config["name"], config["seed"],
+        (steps, scores), success, facts, run.path,
     )  # fmt: skip
 
 
@@ -199,7 +204,9 @@ def _of_file(file: Path) -> Record:
     beside = file.with_suffix(".json")
     facts = _json(beside) if beside.exists() else {}
     folder = file.resolve().parent
-    return Record(folder.parent.name, folder.name, label, int(seed), curve, success, facts, file)
+    suite = folder.parent.name
+    task = _task(suite, folder.name)
+    return Record(suite, task, label, int(seed), curve, success, facts, file)
 
 
 def read_curve(file: Path) -> tuple[Curve, bool]:

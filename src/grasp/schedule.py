@@ -5,6 +5,7 @@ import math
 
 from grasp.agents import description
 from grasp.agents.agent import Agent
+from grasp.environments.frames import Sight
 from grasp.errors import check_range
 from grasp.files import Facts
 
@@ -51,9 +52,12 @@ class Training:
     name: str  # the agent's, as in GA-4
     agent: Agent
     schedule: Schedule
+    sight: Sight = Sight()  # how the task is seen and acted on
 
     def described(self) -> Facts:
+        """The configuration; a sight that is not there is the plain one."""
         facts = {"task": self.task, "name": self.name, "agent": description(self.agent)}
+        facts |= {} if self.sight == Sight() else {"sight": dataclasses.asdict(self.sight)}
         return facts | dataclasses.asdict(self.schedule)
 
 

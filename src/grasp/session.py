@@ -20,7 +20,9 @@ from grasp.agents.agent import Agent
 from grasp.agents.compiled import CompiledAgent
 from grasp.checkpoints import agent_arrays, completed, named_arrays, restored_arrays
 from grasp.environments import make as make_task
+from grasp.environments import usual_sight
 from grasp.environments.boundary import Boundary
+from grasp.environments.frames import Sight, seen_by
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.evaluation import Episode, Heads, Judgement, drawable, judged, outlooks, play
 from grasp.figures import Outlook, draw_curve, draw_outlooks
@@ -32,6 +34,7 @@ from grasp.runs import Run, default_place
 from grasp.schedule import Training, usual_schedule
 from grasp.training import Loop
 from grasp.training import train as run_all
+from grasp.videos import film
 from grasp.watchdog import Watchdog
 
 World = gymnasium.Env | Callable[[], gymnasium.Env]
@@ -56,6 +59,7 @@ def train(
     seeds: Sequence[int] | None = None,
     run: str | Path | None = None,
     label: str | None = None,
+    sight: Sight | None = None,
     wandb: bool = False,
     show: Callable[[Facts], None] = lambda row: None,
     own_process: bool = False,
@@ -64,17 +68,24 @@ def train(
     """Train an agent, or continue its run, and return it.
 
     `task` is a task's name, a Gymnasium environment, or a function that makes one (needed for
-    several at once). `label` names the agent in paths and pictures. `settings` are the fields of
-    `Schedule`: steps, seed, num_envs, evaluate_every, ... `seeds` trains several side by side, each
-    in the run directory of its own seed, and returns all of them. `own_process` lets a hanging
-    environment, or a signal that waits too long, end the process.
+    several at once). `label` names the agent in paths and pictures, `sight` says how images and
+    repeated actions are made. `settings` are the fields of `Schedule`: steps, seed, num_envs,
+    evaluate_every, ... `seeds` trains several side by side, each in the run directory of its own
+    seed, and returns all of them. `own_process` lets a hanging environment, or a signal that waits
+    too long, end the process.
     """
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
-    trial = _maker(task, title, 1, 1.0)()  # a task that does not fit leaves no run directory behind
-    options = trial.sizes.options
+    sight = sight or usual_sight(title)
+    # A task that does not fit leaves no run directory behind.
+    trial = _maker(task, title, 1, 1.0, sight)()
+    sizes = trial.sizes
+    options = sizes.options
     trial.close()
-    made = agent_named(agent, options=options, task=title) if isinstance(agent, str) else agent
+    if isinstance(agent, str):
+        images = sizes.images is not None
+        agent = agent_named(agent, options=options, task=title, images=images)
+    made = agent
     schedule = dataclasses.replace(usual_schedule(options), **settings)
     if schedule.deterministic:
         _check_one_thread()
@@ -82,10 +93,10 @@ def train(
         check_wandb()
     if seeds is not None:
         _check_seeds(seeds, run, wandb)
-    make = _maker(task, title, schedule.num_envs, made.discount)
+    make = _maker(task, title, schedule.num_envs, made.discount, sight)
     runs: dict[Run, Training] = {}
     for seed in [schedule.seed] if seeds is None else seeds:
-        one = Training(title, label, made, dataclasses.replace(schedule, seed=seed))
+        one = Training(title, label, made, dataclasses.replace(schedule, seed=seed), sight)
         runs[Run(run or default_run(one))] = one
     loops = _trained(runs, make, _Watch(wandb, show, own_process, several=seeds is not None))
     for problem in [loop.problem for loop in loops if loop.problem is not None]:
@@ -151,7 +162,7 @@ class Interrupted(KeyboardInterrupt):
 class LoadedAgent:
     """A trained agent: `act` decides, `plan` shows what it considered."""
 
-    def __init__(self, agent: CompiledAgent, make: Callable[[], Boundary], run: Run):
+    def __init__(self, agent: CompiledAgent, make: Callable[..., Boundary], run: Run):
         self.compiled = agent
         self.world = make()
         self.run = run
@@ -182,6 +193,15 @@ class LoadedAgent:
         seeds = [episode_seed(seed, Stream.EVALUATE, 2**40 + index) for index in range(episodes)]
         worlds = [self._make() for _ in range(min(episodes, 32))]
         return play(self.compiled, worlds, seeds, progress, heads)
+
+    def film(self, path: str | Path, seed: int = 0, heads: Heads = "greedy") -> int:
+        """The first of the episodes that `evaluate` plays, as an mp4; returns its frames."""
+        world = self._make(render_mode="rgb_array")
+        first = episode_seed(seed, Stream.EVALUATE, 2**40)
+        try:
+            return film(self.compiled, world, first, Path(path), heads)
+        finally:
+            world.close()
 
     def outlooks(self, resets: Sequence[dict[str, Any]]) -> list[Outlook]:
         """Where each head's option leads, from each reset; for Collect and Point-Mass."""
@@ -224,7 +244,7 @@ def load(
             what = "best agent of its own; take the last one"
         raise UsageError(f"{where.path} has no {what}")
     made, title = rebuilt(settings["agent"], planners), settings["task"]
-    make = _maker(environment or title, title, 1, made.discount)
+    make = _maker(environment or title, title, 1, made.discount, run_sight(settings))
     agent = CompiledAgent(made, make().sizes, settings["seed"])
     saved = agent_arrays(checkpoint)
     if "card" in checkpoint.facts:  # a released agent, which has no more than acting needs
@@ -242,17 +262,29 @@ def config(training: Training) -> Facts:
     return training.described() | {"version": grasp.__version__, "command": command}
 
 
-def _maker(task: str | World, title: str, copies: int, discount: float) -> Callable[[], Boundary]:
-    """A function that makes one world after the other."""
+def run_sight(settings: Facts) -> Sight:
+    """How the task of a run's configuration is seen."""
+    try:
+        return Sight(**settings.get("sight", {}))
+    except TypeError as problem:
+        raise CorruptCheckpoint(f"the configuration has no sight of ours: {problem}") from None
+
+
+def _maker(
+    task: str | World, title: str, copies: int, discount: float, sight: Sight
+) -> Callable[..., Boundary]:
+    """A function that makes one world after the other; of a task by name with further options, as
+    `render_mode`.
+    """
     if isinstance(task, str):
-        return lambda: Boundary(make_task(task, discount), title)
+        return lambda **more: Boundary(make_task(task, discount, sight, **more), title)
     if not isinstance(task, gymnasium.Env):
-        return lambda: Boundary(task(), title)
+        return lambda **_: Boundary(seen_by(task(), sight, title), title)
     if copies > 1:
         raise UsageError(
             "several environments at once need a function that makes one, not an environment"
         )
-    return lambda: Boundary(copy.deepcopy(task), title)
+    return lambda **_: Boundary(seen_by(copy.deepcopy(task), sight, title), title)
 
 
 def _title(task: World) -> str:

@@ -30,12 +30,7 @@ from grasp.checkpoints import (
     world_arrays,
 )
 from grasp.environments.boundary import Boundary, Outcome
-from grasp.errors import (
-    Diverged,
-    EnvironmentFault,
-    EnvironmentRaised,
-    GraspError,
-)
+from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, GraspError
 from grasp.evaluation import Stopped, play
 from grasp.files import Facts, stamp
 from grasp.log import Log
@@ -76,6 +71,8 @@ class Loop:
             observation_size=sizes.observation,
             goal_size=sizes.goal,
             action_size=sizes.action,
+            stack=sizes.stack,
+            observation_type=sizes.observation_type,
         )
         self.counters = Counters()
         self.returns = np.zeros(training.schedule.num_envs)  # of the episodes under way
@@ -177,7 +174,7 @@ class Loop:
         )
         self.counters.raised = 0
         self.counters.decisions += 1
-        self.counters.environment_steps += outcome.duration
+        self.counters.environment_steps += outcome.steps
         self.returns[lane] += outcome.reward
 
     def _raised(self, problem: EnvironmentRaised) -> None:

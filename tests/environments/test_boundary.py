@@ -26,7 +26,7 @@ def test_actions_are_stretched_to_the_environments_bounds_and_never_beyond(actio
 
 def test_a_goal_dictionary_is_split_and_a_box_has_no_goal():
     goal = Boundary(Probe("goal"), "probe")
-    assert goal.sizes == (1, 1, 1, False)
+    assert goal.sizes == (1, 1, 1, False, None)
     observation, desired = goal.reset(3)
     assert abs(desired[0]) == pytest.approx(0.6)
     assert observation.dtype == np.float32
@@ -131,7 +131,7 @@ def test_a_suite_episode_is_truncated_after_a_thousand_steps_not_terminated():
 
 def test_any_suite_task_and_any_gymnasium_task():
     assert make("dmc:pendulum-swingup").action_space.shape == (1,)
-    assert Boundary(make("gym:Pendulum-v1"), "pendulum").sizes == (3, 0, 1, False)
+    assert Boundary(make("gym:Pendulum-v1"), "pendulum").sizes == (3, 0, 1, False, None)
     assert suite_of("walker-walk") == "dm_control"
     assert suite_of("gym:Pendulum-v1") == "gymnasium"
 

@@ -71,6 +71,9 @@ _OPTIONS: dict[str, Any] = {
     "greedy_share": 0.2,
 }
 
+# From images an update costs more, and actions are repeated: fewer decisions (choice 27).
+_IMAGES: dict[str, Any] = {"batch": 64, "noise_decisions": 25_000}
+
 # What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25).
 _TASKS: dict[str, dict[str, Any]] = {
     "collect": {"discount": 0.95, "affordance_learning_rate": 1e-3, "smoothing": 0.2},
@@ -101,10 +104,15 @@ def check_agent(name: str) -> None:
 
 
 def agent_named(
-    name: str, preset: Preset = "default", *, options: bool = False, task: str = ""
+    name: str,
+    preset: Preset = "default",
+    *,
+    options: bool = False,
+    task: str = "",
+    images: bool = False,
 ) -> "Grasp | TD3":
-    """The agent of a name, with the hyper-parameters of a preset for primitive actions or options
-    and what suits a task; the paper's preset is the same for all.
+    """The agent of a name, with the hyper-parameters of a preset for primitive actions or options,
+    for images, and what suits a task; the paper's preset is the same for all.
     """
     check_agent(name)
     from grasp.agents.grasp import Grasp
@@ -124,7 +132,7 @@ def agent_named(
         agent = dataclasses.replace(agent, **_PAPER, planner=CompleteTree(depth=2, temperature=1.0))
         agent = dataclasses.replace(agent, roots_per_window=agent.window + 1.0)
     else:
-        usual = (_OPTIONS if options else {}) | _TASKS.get(task, {})
+        usual = (_OPTIONS if options else {}) | (_IMAGES if images else {}) | _TASKS.get(task, {})
         agent = dataclasses.replace(agent, **usual)
     if search:
         paths = int(search["budget"])

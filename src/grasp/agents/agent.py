@@ -6,8 +6,10 @@ in the state that they take and return. Actions lie in [-1, 1].
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from grasp.images import Images
 from grasp.planners.plan import Plan
 from grasp.replay import Window
 
@@ -19,6 +21,16 @@ class Sizes(NamedTuple):
     goal: int  # 0 where the task has none
     action: int
     options: bool = False  # decisions may last longer than one step
+    images: Images | None = None  # where observations are images, laid out flat
+
+    @property
+    def observation_type(self) -> type[np.generic]:
+        return np.float32 if self.images is None else np.uint8
+
+    @property
+    def stack(self) -> int:
+        """Frames of one observation."""
+        return 1 if self.images is None else self.images.stack
 
 
 class Decision(NamedTuple):

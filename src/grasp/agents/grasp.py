@@ -12,11 +12,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 
 from grasp.affordances import AffordanceModule, Conditioning, LearnedAffordances
 from grasp.agents.agent import Decision, Sizes
 from grasp.errors import UsageError, check_range
+from grasp.images import are_images, shifted
 from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
@@ -136,6 +137,7 @@ class Grasp:
                 layer_norm=self.layer_norm,
                 predicts_termination=self.predict_termination,
                 options=sizes.options,
+                images=sizes.images,
                 key=model_key,
             ),
             affordances=self.heads(sizes, affordance_key),
@@ -149,7 +151,8 @@ class Grasp:
             affordance_optimiser=self._affordance_optimiser.init(
                 eqx.filter(online.affordances, eqx.is_array)
             ),
-            observation_normaliser=Normaliser.empty(sizes.observation),
+            # Bytes of images are scaled by the encoder.
+            observation_normaliser=Normaliser.empty(0 if sizes.images else sizes.observation),
             goal_normaliser=Normaliser.empty(sizes.goal),
             q_spread=jnp.ones(()),
             updates=jnp.zeros((), jnp.int32),
@@ -172,7 +175,7 @@ class Grasp:
     def plan(
         self,
         state: GraspState,
-        observations: Float[Array, "B observation"],
+        observations: Real[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
     ) -> Plan:
@@ -185,7 +188,7 @@ class Grasp:
     def q_values(
         self,
         state: GraspState,
-        observations: Float[Array, "B observation"],
+        observations: Real[Array, "B observation"],
         goals: Float[Array, "B goal"],
         actions: Float[Array, "B M action"],
     ) -> Float[Array, "B M"]:
@@ -198,7 +201,7 @@ class Grasp:
     def act(
         self,
         state: GraspState,
-        observations: Float[Array, "B observation"],
+        observations: Real[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
         decisions: Int[Array, ""],
@@ -223,7 +226,7 @@ class Grasp:
     def act_greedily(
         self,
         state: GraspState,
-        observations: Float[Array, "B observation"],
+        observations: Real[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
     ) -> Decision:
@@ -238,7 +241,8 @@ class Grasp:
         """One learning update from a batch of windows."""
         target_key, root_key = jax.random.split(key)
         state = self._observed(state, window)
-        observations, goals = self._normalised(state, window.observations, window.goals)
+        seen = shifted(state.online.model.encoder, window.observations, key)
+        observations, goals = self._normalised(state, seen, window.goals)
         window = window._replace(observations=observations, goals=goals)
         planner = self._planner(state, self.learning_depth)
 
@@ -340,17 +344,20 @@ class Grasp:
     def _observed(self, state: GraspState, window: Window) -> GraspState:
         if not self.normalise_observations:
             return state
+        observed = state.observation_normaliser
+        if not are_images(window.observations):
+            observed = observed.including(window.observations[:, 0])
         return eqx.tree_at(
             lambda s: (s.observation_normaliser, s.goal_normaliser),
             state,
-            (
-                state.observation_normaliser.including(window.observations[:, 0]),
-                state.goal_normaliser.including(window.goals[:, 0]),
-            ),
+            (observed, state.goal_normaliser.including(window.goals[:, 0])),
         )
 
     def _normalised(self, state: GraspState, observations: Any, goals: Any) -> tuple[Any, Any]:
-        return state.observation_normaliser(observations), state.goal_normaliser(goals)
+        normalised = state.goal_normaliser(goals)
+        if are_images(observations):
+            return observations, normalised
+        return state.observation_normaliser(observations), normalised
 
     def _followed(self, target: Parameters, online: Parameters, updates: Any) -> Parameters:
         """Every `target_period` updates the targets move `target_rate` of the way to the online

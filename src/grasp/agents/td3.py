@@ -4,8 +4,9 @@
     critic   minimise sum_i (y - Q_i(x, a))^2
     actor    maximise Q_1(x, pi(x)), every `policy_delay` updates; targets move on the same updates
 
-Actor and critics share no parameters. It runs on the same replay, loop and evaluation as GrASP, on
-actions and on options.
+Actor and critics share no parameters, except that images are read by one encoder, GrASP's, which
+only the critics' loss trains (choice 27). It runs on the same replay, loop and evaluation as GrASP,
+on actions and on options.
 """
 
 import dataclasses
@@ -16,10 +17,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Real
 
 from grasp.agents.agent import Decision, Sizes
 from grasp.errors import check_range
+from grasp.images import ImageEncoder, shifted
 from grasp.losses import Metrics, value_targets
 from grasp.networks import MLP
 from grasp.replay import Window
@@ -30,11 +32,29 @@ class Networks(eqx.Module):
 
     actor: MLP
     critics: tuple[MLP, MLP]
+    encoder: ImageEncoder | None  # where observations are images
 
     def act(
-        self, observation: Float[Array, " observation"], goal: Float[Array, " goal"]
+        self, observation: Real[Array, " observation"], goal: Float[Array, " goal"]
     ) -> Float[Array, " action"]:
-        return jnp.tanh(self.actor(observation, goal))
+        return self.act_on(self.encode(observation), goal)
+
+    def act_on(
+        self, features: Float[Array, " m"], goal: Float[Array, " goal"]
+    ) -> Float[Array, " action"]:
+        return jnp.tanh(self.actor(features, goal))
+
+    def encode(self, observation: Real[Array, " observation"]) -> Float[Array, " m"]:
+        return observation if self.encoder is None else self.encoder(observation)
+
+    @property
+    def judging(self) -> Any:
+        """What the critics' loss trains."""
+        return self.critics if self.encoder is None else (self.critics, self.encoder)
+
+    def with_judging(self, judging: Any) -> "Networks":
+        critics, encoder = (judging, None) if self.encoder is None else judging
+        return Networks(actor=self.actor, critics=critics, encoder=encoder)
 
 
 class TD3State(eqx.Module):
@@ -71,7 +91,12 @@ class TD3:
         check_range(self, (*counts, "updates_per_call"), 1, math.inf, "at least 1")
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> TD3State:
-        seen, keys = (sizes.observation, sizes.goal), jax.random.split(key, 3)
+        keys = jax.random.split(key, 3)
+        encoder, seen = None, (sizes.observation, sizes.goal)
+        if sizes.images is not None:
+            encoder_key = jax.random.fold_in(key, 3)
+            encoder = ImageEncoder(sizes.images, self.width, width=self.width, key=encoder_key)
+            seen = (self.width, sizes.goal)
 
         def network(inputs: tuple[int, ...], outputs: int, key: PRNGKeyArray) -> MLP:
             return MLP(inputs, outputs, width=self.width, hidden=2, key=key, activation=jax.nn.relu)
@@ -82,20 +107,21 @@ class TD3:
                 network((*seen, sizes.action), 1, keys[1]),
                 network((*seen, sizes.action), 1, keys[2]),
             ),
+            encoder=encoder,
         )
         arrays = eqx.filter(online, eqx.is_array)
         return TD3State(
             online=online,
             target=jax.tree.map(jnp.copy, online),
             actor_optimiser=self._actor_optimiser.init(arrays.actor),
-            critic_optimiser=self._critic_optimiser.init(arrays.critics),
+            critic_optimiser=self._critic_optimiser.init(arrays.judging),
             updates=jnp.zeros((), jnp.int32),
         )
 
     def act(
         self,
         state: TD3State,
-        observations: Float[Array, "B observation"],
+        observations: Real[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
         decisions: Int[Array, ""],
@@ -109,7 +135,7 @@ class TD3:
     def act_greedily(
         self,
         state: TD3State,
-        observations: Float[Array, "B observation"],
+        observations: Real[Array, "B observation"],
         goals: Float[Array, "B goal"],
         key: PRNGKeyArray,
     ) -> Decision:
@@ -121,19 +147,23 @@ class TD3:
         self, state: TD3State, window: Window, key: PRNGKeyArray
     ) -> tuple[TD3State, Metrics]:
         """One critic update; actor and targets follow on every `policy_delay`-th."""
+        observations = shifted(state.online.encoder, window.observations, key)
+        window = window._replace(observations=observations)
         targets = self.targets(state.target, window, key)  # [B]
-        seen = (window.observations[:, 0], window.goals[:, 0])
+        online, first, goals = state.online, window.observations[:, 0], window.goals[:, 0]
 
-        def critic_loss(critics: tuple[MLP, MLP]) -> Float[Array, ""]:
-            errors = [q_values(critic, *seen, window.actions[:, 0]) - targets for critic in critics]
-            return sum(jnp.mean(error**2) for error in errors)  # type: ignore[return-value]  # an array
+        def critic_loss(judging: Any) -> Any:
+            networks = online.with_judging(judging)
+            seen = (jax.vmap(networks.encode)(first), goals)
+            found = [q_values(critic, *seen, window.actions[:, 0]) for critic in networks.critics]
+            return sum(jnp.mean((values - targets) ** 2) for values in found), seen
 
-        loss, gradient = jax.value_and_grad(critic_loss)(state.online.critics)
+        (loss, seen), gradient = jax.value_and_grad(critic_loss, has_aux=True)(online.judging)
         changes, critic_optimiser = self._critic_optimiser.update(gradient, state.critic_optimiser)
-        critics = eqx.apply_updates(state.online.critics, changes)
+        judging = eqx.apply_updates(online.judging, changes)
         updates = state.updates + 1
         state = TD3State(
-            online=Networks(actor=state.online.actor, critics=critics),
+            online=online.with_judging(judging),
             target=state.target,
             actor_optimiser=state.actor_optimiser,
             critic_optimiser=critic_optimiser,
@@ -149,8 +179,8 @@ class TD3:
 
     def targets(self, target: Networks, window: Window, key: PRNGKeyArray) -> Float[Array, " B"]:
         """The n-step return of each window's first decision, bootstrapped with smoothed actions."""
-        last = (window.observations[:, -1], window.goals[:, -1])
-        actions = self.smoothed(jax.vmap(target.act)(*last), key)
+        last = (jax.vmap(target.encode)(window.observations[:, -1]), window.goals[:, -1])
+        actions = self.smoothed(jax.vmap(target.act_on)(*last), key)
         values = jnp.minimum(*(q_values(critic, *last, actions) for critic in target.critics))
         values = jnp.where(window.terminated, 0, values)
         returns = jax.vmap(value_targets)(
@@ -178,18 +208,19 @@ class TD3:
     def _critic_optimiser(self) -> optax.GradientTransformation:
         return optax.adam(self.critic_learning_rate, eps=1e-8)
 
-    def _follow(self, state: TD3State, observations: Any, goals: Any) -> TD3State:
+    def _follow(self, state: TD3State, features: Any, goals: Any) -> TD3State:
         """The actor climbs the first critic, and the targets move."""
 
         def actor_loss(actor: MLP) -> Float[Array, ""]:
-            actions = jnp.tanh(jax.vmap(actor)(observations, goals))
-            return -jnp.mean(q_values(state.online.critics[0], observations, goals, actions))
+            actions = jnp.tanh(jax.vmap(actor)(features, goals))
+            return -jnp.mean(q_values(state.online.critics[0], features, goals, actions))
 
         gradient = jax.grad(actor_loss)(state.online.actor)
         changes, actor_optimiser = self._actor_optimiser.update(gradient, state.actor_optimiser)
         online = Networks(
             actor=eqx.apply_updates(state.online.actor, changes),
             critics=state.online.critics,
+            encoder=state.online.encoder,
         )
         rate = self.target_rate
         return TD3State(
@@ -201,5 +232,5 @@ class TD3:
         )
 
 
-def q_values(critic: MLP, observations: Any, goals: Any, actions: Any) -> Float[Array, " B"]:
-    return jax.vmap(critic)(observations, goals, actions)[:, 0]
+def q_values(critic: MLP, features: Any, goals: Any, actions: Any) -> Float[Array, " B"]:
+    return jax.vmap(critic)(features, goals, actions)[:, 0]

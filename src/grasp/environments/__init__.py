@@ -1,4 +1,5 @@
-"""Tasks by name: the paper's nine suite tasks, any other suite task, any Gymnasium task.
+"""Tasks by name: the paper's nine suite tasks, any other suite task, any Gymnasium task, and any of
+these from pixels.
 
 Importing this names the tasks; physics is imported only when one is made.
 """
@@ -6,9 +7,12 @@ Importing this names the tasks; physics is imported only when one is made.
 import difflib
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grasp.errors import UsageError
+
+if TYPE_CHECKING:
+    from grasp.environments.frames import Sight
 
 SUITE = (
     "reacher-easy",
@@ -22,13 +26,27 @@ SUITE = (
     "walker-walk",
 )
 OPTION_TASKS = ("collect", "point-mass", "ant-gather")
-TASKS: dict[str, str] = {name: f"dmc:{name}" for name in SUITE} | {
-    name: f"options:{name}" for name in OPTION_TASKS
-}
+PIXELS = "pixels:"  # before the name of a task: seen as images
+PIXEL_TASKS = tuple(  # the paper's
+    f"{PIXELS}{name}" for name in ("finger-spin", "ball_in_cup-catch", "walker-walk", "cheetah-run")
+)
+TASKS: dict[str, str] = (
+    {name: f"dmc:{name}" for name in SUITE}
+    | {name: f"options:{name}" for name in OPTION_TASKS}
+    | {name: name.replace(PIXELS, f"{PIXELS}dmc:") for name in PIXEL_TASKS}
+)
 
 
 def check_task(name: str) -> None:
     """Refuse a task that cannot exist, without importing any simulator."""
+    if from_pixels(name):
+        check_task(name.removeprefix(PIXELS))
+        if has_options(name.removeprefix(PIXELS)):
+            raise UsageError(
+                f"{name!r} cannot be seen from pixels, because its goal is no part of its picture; "
+                "suite and Gymnasium tasks can"
+            )
+        return
     known = TASKS.get(name, name)
     prefix, _, rest = known.partition(":")
     if known in TASKS.values() or (prefix == "dmc" and "-" in rest) or (prefix == "gym" and rest):
@@ -36,17 +54,45 @@ def check_task(name: str) -> None:
     near = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
     raise UsageError(
-        f"unknown task {name!r}; {hint}tasks: {', '.join(TASKS)}, dmc:DOMAIN-TASK or gym:ID"
+        f"unknown task {name!r}; {hint}tasks: {', '.join(TASKS)}, dmc:DOMAIN-TASK or gym:ID, "
+        "and pixels: before either"
     )
 
 
-def make(name: str, discount: float = 0.99, **options: Any):
-    """The Gymnasium environment of a task; `discount` is that of rewards inside an option."""
+def make(name: str, discount: float = 0.99, sight: "Sight | None" = None, **options: Any):
+    """The Gymnasium environment of a task, as the agent sees and acts on it; `discount` is that of
+    rewards inside an option.
+    """
+    from grasp.environments.frames import seen_by
+
     check_task(name)
-    prefix, _, rest = TASKS.get(name, name).partition(":")
+    sight = sight or usual_sight(name)
+    shown = name.removeprefix(PIXELS)
+    prefix, _, rest = TASKS.get(shown, shown).partition(":")
     if prefix == "options":
-        return _make_options(rest, discount, **options)
-    return _make_suite(rest, **options) if prefix == "dmc" else _make_gymnasium(rest, **options)
+        return seen_by(_make_options(rest, discount, **options), sight, name)
+    make_plain = _make_suite if prefix == "dmc" else _make_gymnasium
+    if not from_pixels(name):
+        return seen_by(make_plain(rest, **options), sight, name)
+    if prefix == "gym":
+        from grasp.environments.rendering import choose_renderer
+
+        choose_renderer()
+        plain = make_plain(rest, **options | {"render_mode": "rgb_array"})
+        return seen_by(plain, sight, name, plain.render)
+    plain = make_plain(rest, **options, tells_goal=False, quality=sight.quality)
+    return seen_by(plain, sight, name, lambda: plain.photograph(sight.image_size))
+
+
+def from_pixels(name: str) -> bool:
+    return name.startswith(PIXELS)
+
+
+def usual_sight(name: str) -> "Sight":
+    """From pixels an action is repeated, as in the paper."""
+    from grasp.environments.frames import Sight
+
+    return Sight(action_repeat=2) if from_pixels(name) else Sight()
 
 
 def has_options(name: str) -> bool:
@@ -55,7 +101,9 @@ def has_options(name: str) -> bool:
 
 def suite_of(name: str) -> str:
     """The folder of `results/` that a task belongs to."""
-    folders = {"dmc": "dm_control", "gym": "gymnasium", "options": "hierarchical"}
+    folders = {
+        "dmc": "dm_control", "gym": "gymnasium", "options": "hierarchical", "pixels": "pixels",
+    }  # fmt: skip
     return folders.get(TASKS.get(name, name).partition(":")[0], "own")
 
 

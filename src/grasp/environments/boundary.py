@@ -29,10 +29,11 @@ class Outcome(NamedTuple):
     observation: np.ndarray  # [observation]
     goal: np.ndarray  # [goal]
     reward: float  # discounted inside an option
-    duration: int  # environment steps the decision took
+    duration: int  # n of the discount gamma^n: 1, or the steps of an option
     terminated: bool
     truncated: bool
     success: bool | None  # None where the task does not say
+    steps: int  # of the environment; the duration, or those of a repeated action
 
     @property
     def ended(self) -> bool:
@@ -55,6 +56,7 @@ class Boundary:
             goal=sizes[1] if len(sizes) > 1 else 0,
             action=self._low.size,
             options=bool(getattr(environment, "has_options", False)),
+            images=getattr(environment, "images", None),
         )
 
     def reset(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,14 +78,16 @@ class Boundary:
         if not isinstance(info, dict):
             raise EnvironmentFault(f"{self.name} returned info {info!r}; it must be a dictionary")
         success = info.get("success", info.get("is_success"))
+        duration = self._count(info.get("duration", 1), "duration")
         return Outcome(
             observation=observation,
             goal=goal,
             reward=reward,
-            duration=self._duration(info.get("duration", 1)),
+            duration=duration,
             terminated=self._flag(terminated, "terminated"),
             truncated=self._flag(truncated, "truncated"),
             success=None if success is None else bool(success),
+            steps=self._count(info.get("steps", duration), "steps"),
         )
 
     def stretched(self, action: np.ndarray) -> np.ndarray:
@@ -175,7 +179,9 @@ class Boundary:
     def _numbers(
         self, part: Any, space: gymnasium.spaces.Box, label: str, where: str
     ) -> np.ndarray:
-        """One part of an observation as flat float32, of the shape and kind of its space."""
+        """One part of an observation as flat float32, or bytes of images, of the shape and kind of
+        its space.
+        """
         try:
             array = np.asarray(part)
         except ValueError:  # rows of unequal length
@@ -191,7 +197,8 @@ class Boundary:
                 f"its space has {space.shape}"
             )
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused
-            numbers = array.astype(np.float32).ravel()
+            kind = self.sizes.observation_type if label != "desired_goal" else np.float32
+            numbers = array.astype(kind).ravel()
         if not np.isfinite(numbers).all():
             entry = int(np.flatnonzero(~np.isfinite(numbers))[0])
             raise EnvironmentFault(
@@ -223,12 +230,12 @@ class Boundary:
             )
         return float(array.item())
 
-    def _duration(self, duration: Any) -> int:
-        if not isinstance(duration, int | np.integer) or duration < 1:
+    def _count(self, count: Any, label: str) -> int:
+        if not isinstance(count, int | np.integer) or count < 1:
             raise EnvironmentFault(
-                f"{self.name} returned duration {duration!r}; it must be a whole number above 0"
+                f"{self.name} returned {label} {count!r}; it must be a whole number above 0"
             )
-        return int(duration)
+        return int(count)
 
     def _flag(self, flag: Any, label: str) -> bool:
         if np.ndim(flag) or np.asarray(flag).dtype.kind not in "bi":

@@ -6,7 +6,7 @@ goal dictionary; the features, which in the suite already tell where the target 
 are left whole.
 """
 
-import ctypes.util
+import logging
 import os
 from typing import Any
 
@@ -14,10 +14,15 @@ import gymnasium
 import mujoco
 import numpy as np
 
-if "DISPLAY" not in os.environ:  # dm_control picks its renderer when it is imported
-    os.environ.setdefault("MUJOCO_GL", "egl" if ctypes.util.find_library("EGL") else "disable")
+from grasp.environments.frames import Quality
+from grasp.environments.rendering import INSTALL, choose_renderer
+from grasp.errors import UsageError
+
+if choose_renderer() == "disable":  # which dm_control reads when it is imported
+    logging.getLogger(__name__).info(INSTALL)
 
 from dm_control import suite
+from dm_control.mujoco import Camera
 
 # Where a suite task keeps the target it randomises.
 GOAL_GEOMS = {"reacher": "target", "fish-swim": "target"}
@@ -32,11 +37,25 @@ class SuiteEnvironment(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}
 
-    def __init__(self, domain: str, task: str, render_mode: str | None = None, size: int = 240):
+    def __init__(
+        self,
+        domain: str,
+        task: str,
+        render_mode: str | None = None,
+        size: int = 240,
+        tells_goal: bool = True,  # else a target is only what can be seen of it
+        quality: Quality = "full",
+    ):
         self._environment = suite.load(domain, task)
-        self._goal_geom = GOAL_GEOMS.get(domain) or GOAL_GEOMS.get(f"{domain}-{task}")
+        goals = GOAL_GEOMS if tells_goal else {}
+        self._goal_geom = goals.get(domain) or goals.get(f"{domain}-{task}")
         self.render_mode = render_mode
         self._size = size
+        self._flags = {} if quality == "full" else {"shadow": False, "reflection": False}
+        self._cameras: dict[int, Camera] = {}
+        if quality == "fast":  # both are read when the first picture is taken
+            self.physics.model.vis.quality.offsamples = 0
+            self.physics.model.vis.quality.shadowsize = 0
         bounds = self._environment.action_spec()
         self.action_space = gymnasium.spaces.Box(
             bounds.minimum.astype(np.float32), bounds.maximum.astype(np.float32), dtype=np.float32
@@ -70,9 +89,20 @@ class SuiteEnvironment(gymnasium.Env):
         return self._observation(timestep), float(timestep.reward), terminated, truncated, {}
 
     def render(self) -> np.ndarray:
-        return self.physics.render(self._size, self._size, camera_id=0)
+        return self.photograph(self._size)
+
+    def photograph(self, size: int) -> np.ndarray:
+        """The world as it stands [size, size, 3]; a camera that is kept saves two thirds of the
+        time.
+        """
+        if os.environ.get("MUJOCO_GL") == "disable":
+            raise UsageError(INSTALL)
+        if size not in self._cameras:
+            self._cameras[size] = Camera(self.physics, size, size, camera_id=0)
+        return self._cameras[size].render(render_flag_overrides=self._flags).copy()
 
     def close(self) -> None:
+        self._cameras.clear()
         self._environment.close()
 
     def get_state(self) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class Episode:
         self.ended = outcome.ended or len(self.choices) >= LONGEST
         self.success = outcome.success
         returned = now.returned + outcome.reward
-        self._arrive(outcome.observation, outcome.goal, returned, now.steps + outcome.duration)
+        self._arrive(outcome.observation, outcome.goal, returned, now.steps + outcome.steps)
 
     def _arrive(
         self, observation: np.ndarray, goal: np.ndarray, returned: float | int, steps: int
@@ -179,7 +179,7 @@ def compare(
                 returned=before.returned + outcome.reward,
                 success=outcome.success,
                 decisions=before.decisions + 1,
-                steps=before.steps + outcome.duration,
+                steps=before.steps + outcome.steps,
             )
             if outcome.ended or before.decisions + 1 >= LONGEST:
                 going.remove(lane)

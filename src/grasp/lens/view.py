@@ -25,7 +25,7 @@ from grasp.lens.tree import Level, nodes, shown_tree, tree_of
 from grasp.planners.complete_tree import CompleteTree
 from grasp.releases import line
 from grasp.runs import Run
-from grasp.session import LoadedAgent, load
+from grasp.session import LoadedAgent, load, run_sight
 
 KEPT = 4  # episodes; going back to one of them costs nothing
 MOST_PATH = 60  # points of one drawn trajectory
@@ -110,7 +110,8 @@ class View:
             "success": episode.success if over else None,
             "returned": now.returned,
             "steps": now.steps,
-            "observation": _numbers(now.observation),
+            # An image is seen in the frame beside it.
+            "observation": [] if watched.agent.world.sizes.images else _numbers(now.observation),
             "goal": _numbers(now.goal),
             "plan": {
                 "actions": [_numbers(stretched(action)) for action in now.plan.actions],
@@ -185,7 +186,8 @@ class View:
         if self._spare:
             return self._spare.pop()
         task, discount = self.config["task"], self._load().agent.compiled.agent.discount
-        return Boundary(make(task, discount, render_mode="rgb_array"), task)
+        sight = run_sight(self.config)
+        return Boundary(make(task, discount, sight, render_mode="rgb_array"), task)
 
     def _episode(self, spec: Spec, passing: bool) -> Episode:
         if spec not in self._episodes:
