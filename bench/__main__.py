@@ -58,7 +58,7 @@ def measured(part: str, quick: bool) -> Iterator[Row]:
     elif part == "plans":
         for width, batch in ((128, 1), (128, 64), (512, 1), (512, 64)):
             yield from plans.rows(width, batch, 2 * seconds)
-        yield plans.literal_row(128, seconds)
+        yield from plans.literal_rows(128, seconds)
     else:
         yield from parts[part]()
 

@@ -175,7 +175,7 @@ def take_turns(
         run()
     started = time.perf_counter()
     rounds = 0
-    while rounds < least or time.perf_counter() - started < seconds:
+    while contenders and (rounds < least or time.perf_counter() - started < seconds):
         for name, run in contenders.items():
             time.sleep(REST)
             turns[name].append(run())

@@ -37,10 +37,10 @@ def rows(width: int, batch: int, seconds: float) -> list[Row]:
     ]
 
 
-def literal_row(width: int, seconds: float) -> Row:
+def literal_rows(width: int, seconds: float) -> list[Row]:
     timings = race([("plans.literal", {"width": width})], seconds)
     name = f"plan, UCT-50 D 3, width {width}, batch 1, literal Python"
-    return compared(name, timings["ours"], timings["literal"], bar=20.0)
+    return [compared(name, timings["ours"], timings["literal"], bar=20.0)] if timings else []
 
 
 def parts(width: int) -> tuple[Any, Any]:
