@@ -141,7 +141,7 @@ def tree_of(agent: CompiledAgent) -> Callable[[np.ndarray, np.ndarray], list[Lev
         )
     tree, shown = shown_tree(made)
     seen: list[Level] = []
-    watched = dataclasses.replace(made, planner=Watching(tree, shown, seen))
+    watched = dataclasses.replace(made, planner=Watching(tree, shown, seen), learning_depth=0)
     first = key(origin(agent.seed), Stream.EVALUATE, 0)
     shapes = eqx.filter_eval_shape(lambda: made.init(agent.sizes, first))
     static = eqx.filter(shapes, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct), inverse=True)
