@@ -102,7 +102,7 @@ def _write(table: Path, run: Run) -> None:
 
 
 def write_table(
-    table: Path, rows: Sequence[tuple[int, int, float, float | None]], facts: Facts
+    table: Path, rows: Sequence[tuple[int, int, float | int, float | int | None]], facts: Facts
 ) -> None:
     """Evaluations (steps, decisions, return, success if any), and beside them how they were got."""
     table.parent.mkdir(parents=True, exist_ok=True)
