@@ -39,3 +39,10 @@ def key(of: PRNGKeyArray, stream: Stream, step: int | Int[Array, ""]) -> PRNGKey
 def episode_seed(seed: int, stream: Stream, episode: int) -> int:
     """The seed an environment is reset with."""
     return int(generator(seed, stream, episode).integers(2**31 - 1))
+
+
+def fresh_start(seed: int, index: int) -> int:
+    """The seed of an episode whose start training never saw: far above the indices that a training
+    run's own evaluations use.
+    """
+    return episode_seed(seed, Stream.EVALUATE, 2**40 + index)

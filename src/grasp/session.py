@@ -29,7 +29,7 @@ from grasp.figures import Outlook, draw_curve, draw_outlooks
 from grasp.files import Facts, disk
 from grasp.log import Log, check_wandb
 from grasp.planners.plan import Plan
-from grasp.randomness import Stream, episode_seed
+from grasp.randomness import fresh_start
 from grasp.runs import Run, default_place
 from grasp.schedule import Training, usual_schedule
 from grasp.training import Loop
@@ -189,17 +189,15 @@ class LoadedAgent:
         """Episodes from starts that training never saw: by the most probable head, by heads drawn
         from the policy, or by one head alone.
         """
-        # Far above the indices that a training run's own evaluations use.
-        seeds = [episode_seed(seed, Stream.EVALUATE, 2**40 + index) for index in range(episodes)]
+        seeds = [fresh_start(seed, index) for index in range(episodes)]
         worlds = [self._make() for _ in range(min(episodes, 32))]
         return play(self.compiled, worlds, seeds, progress, heads)
 
     def film(self, path: str | Path, seed: int = 0, heads: Heads = "greedy") -> int:
         """The first of the episodes that `evaluate` plays, as an mp4; returns its frames."""
         world = self._make(render_mode="rgb_array")
-        first = episode_seed(seed, Stream.EVALUATE, 2**40)
         try:
-            return film(self.compiled, world, first, Path(path), heads)
+            return film(self.compiled, world, fresh_start(seed, 0), Path(path), heads)
         finally:
             world.close()
 

@@ -16,7 +16,7 @@ from grasp.agents.compiled import CompiledAgent
 from grasp.environments.boundary import Boundary
 from grasp.lens.scenes import Layout, arrange
 from grasp.planners.plan import Plan
-from grasp.randomness import Stream, episode_seed
+from grasp.randomness import fresh_start
 
 LONGEST = 10_000  # decisions; an environment may have no end of its own
 
@@ -189,7 +189,7 @@ def compare(
 def begin(world: Boundary, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
     """Reset a world to the start of a spec; returns its observation and goal."""
     # The starts of `LoadedAgent.evaluate` with its own seed 0.
-    seed = episode_seed(0, Stream.EVALUATE, 2**40 + spec.start)
+    seed = fresh_start(0, spec.start)
     fixed = None if spec.order is None else {"order": spec.order}
     observation, _ = world.environment.reset(seed=seed, options=fixed)
     return world.arrays(observation) if spec.scene is None else arrange(world, spec.scene)
