@@ -8,6 +8,7 @@ import pytest
 
 from grasp.losses import (
     affordance_loss,
+    head_metrics,
     last_of_all,
     model_loss,
     unroll,
@@ -15,6 +16,7 @@ from grasp.losses import (
     window_targets,
 )
 from grasp.planners.complete_tree import CompleteTree
+from grasp.planners.plan import Plan
 from grasp.replay import Window
 from worlds import all_zero, random_states, small_affordances, small_model
 
@@ -268,3 +270,18 @@ def test_the_saturation_penalty_pulls_heads_back(parts, key):
 
     assert (eqx.filter_grad(penalty)(saturated).offsets > 0).all()
     np.testing.assert_allclose(penalty(affordances), 0, atol=1e-6)
+
+
+def test_head_metrics_by_hand():
+    plans = Plan(
+        actions=jnp.array([[[1.0, 0.0], [0.0, 0.0]], [[0.99, 0.2], [0.99, 0.2]]]),
+        q_values=jnp.array([[1.0, 3.0], [2.0, 2.5]]),
+        policy=jnp.array([[0.5, 0.5], [1.0, 0.0]]),
+        value=jnp.array([2.0, 2.0]),
+    )
+    metrics = head_metrics(plans)
+    np.testing.assert_allclose(metrics["affordances/head_spread"], np.sqrt(0.5) / 2, rtol=1e-5)
+    np.testing.assert_allclose(metrics["planner/q_spread"], 1.25)
+    np.testing.assert_allclose(metrics["planner/entropy"], np.log(2) / 2, rtol=1e-5)
+    np.testing.assert_allclose(metrics["affordances/saturated"], 3 / 8)
+    np.testing.assert_allclose(metrics["affordances/chosen"], [0, 1])

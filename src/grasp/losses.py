@@ -165,3 +165,22 @@ def affordance_loss(
 
 def _mean_over(errors: Float[Array, "B n"], weights: Float[Array, "B n"]) -> Float[Array, ""]:
     return jnp.sum(errors * weights) / jnp.maximum(jnp.sum(weights), 1)
+
+
+def head_metrics(plans: Plan) -> Metrics:
+    """Whether the heads are alive: apart, unsaturated, told apart by Q, and in use."""
+    K = plans.q_values.shape[-1]
+    distances = plans.actions[:, :, None] - plans.actions[:, None]  # [R, K, K, action]
+    apart = jnp.sqrt(jnp.mean(distances**2, axis=-1)).sum((-1, -2)) / max(K * (K - 1), 1)
+    entropy = -jnp.sum(plans.policy * jnp.log(plans.policy + 1e-20), axis=-1)
+    chosen = jnp.mean(jax.nn.one_hot(jnp.argmax(plans.q_values, -1), K), axis=0)  # [K]
+    return {
+        "affordances/head_spread": jnp.mean(
+            apart
+        ),  # root mean square distance of two heads, 0 to 2
+        "affordances/saturated": jnp.mean(jnp.abs(plans.actions) > 0.95),
+        "affordances/chosen": chosen,
+        "planner/q_spread": jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1)),
+        "planner/entropy": jnp.mean(entropy),
+        "planner/value": jnp.mean(plans.value),
+    }

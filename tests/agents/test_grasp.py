@@ -11,12 +11,11 @@ from probes import greedy, learned, replayed, sampled
 
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
-from grasp.agents.grasp import Grasp, head_metrics
+from grasp.agents.grasp import Grasp
 from grasp.errors import UsageError
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.gumbel import Gumbel
-from grasp.planners.plan import Plan
 
 SMALL = Grasp(
     num_affordances=2,
@@ -235,21 +234,6 @@ def test_normaliser_is_numpys_mean_and_deviation():
     fresh = Normaliser.empty(4)
     np.testing.assert_array_equal(fresh(jnp.asarray(data)), data)
     assert np.abs(statistics(jnp.full((1, 4), 1e9))).max() <= 10
-
-
-def test_head_metrics_by_hand():
-    plans = Plan(
-        actions=jnp.array([[[1.0, 0.0], [0.0, 0.0]], [[0.99, 0.2], [0.99, 0.2]]]),
-        q_values=jnp.array([[1.0, 3.0], [2.0, 2.5]]),
-        policy=jnp.array([[0.5, 0.5], [1.0, 0.0]]),
-        value=jnp.array([2.0, 2.0]),
-    )
-    metrics = head_metrics(plans)
-    np.testing.assert_allclose(metrics["affordances/head_spread"], np.sqrt(0.5) / 2, rtol=1e-5)
-    np.testing.assert_allclose(metrics["planner/q_spread"], 1.25)
-    np.testing.assert_allclose(metrics["planner/entropy"], np.log(2) / 2, rtol=1e-5)
-    np.testing.assert_allclose(metrics["affordances/saturated"], 3 / 8)
-    np.testing.assert_allclose(metrics["affordances/chosen"], [0, 1])
 
 
 @pytest.mark.parametrize("reads", ["goal", "state", "none"])

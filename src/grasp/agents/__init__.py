@@ -45,6 +45,7 @@ _PAPER: dict[str, Any] = {
     "bootstrap": "planner",
     "model_learning_rate": 1e-4,
     "affordance_learning_rate": 1e-3,
+    "learning_rate_end": 1.0,
     "consistency": 0.0,
     "saturation_penalty": 0.0,
     "smoothing": 0.0,
@@ -69,6 +70,14 @@ _OPTIONS: dict[str, Any] = {
     "noise_start": 0.1,
     "random_share": 0.2,
     "greedy_share": 0.2,
+}
+
+# Heads that serve every goal at once: learned one step ahead (choice 26), at rates that fall, so
+# that they settle on the middle of what they aim at (choice 29).
+_SA: dict[str, Any] = {
+    "learning_depth": 1,
+    "learning_rate_end": 0.02,
+    "learning_rate_updates": 115_000,
 }
 
 # From images an update costs more, and actions are repeated: fewer decisions (choice 27).
@@ -141,10 +150,9 @@ def agent_named(
     assert match is not None  # checked
     reads, K = _CONDITIONING[match["reads"]], int(match["K"])
     agent = dataclasses.replace(agent, affordances=reads, num_affordances=K)
-    if reads == "state":  # three picks ahead (choice 15), learned one ahead (choice 26)
-        paper = preset == "paper"
-        tree = CompleteTree(depth=3, temperature=1.0 if paper else 0.1)
-        agent = dataclasses.replace(agent, planner=tree, learning_depth=0 if paper else 1)
+    if reads == "state":  # three picks ahead (choice 15)
+        tree = CompleteTree(depth=3, temperature=1.0 if preset == "paper" else 0.1)
+        agent = dataclasses.replace(agent, planner=tree, **({} if preset == "paper" else _SA))
     if match["random"]:
         agent = dataclasses.replace(agent, affordance_learning_rate=0.0)
     return agent

@@ -11,14 +11,16 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Real
+from optax import OptState
 
 from grasp.affordances import AffordanceModule, Conditioning, LearnedAffordances
 from grasp.agents.agent import Decision, Sizes
+from grasp.agents.exploration import exploring, greedy, greedy_stretches
+from grasp.agents.optimiser import Optimiser
 from grasp.errors import UsageError, check_range
 from grasp.images import are_images, shifted
-from grasp.losses import Metrics, affordance_loss, model_loss, window_targets
+from grasp.losses import Metrics, affordance_loss, head_metrics, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
@@ -28,8 +30,12 @@ from grasp.replay import Window
 _COUNTS = (
     "num_affordances", "width", "num_values", "window", "batch",
     "target_period", "decisions_per_update", "updates_per_call", "greedy_stretch",
+    "learning_rate_updates",
 )  # fmt: skip
-_SHARES = ("discount", "target_rate", "rewarded_share", "random_share", "greedy_share")
+_SHARES = (
+    "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
+    "learning_rate_end",
+)  # fmt: skip
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
@@ -53,8 +59,8 @@ class Parameters(eqx.Module):
 class GraspState(eqx.Module):
     online: Parameters
     target: Parameters
-    model_optimiser: optax.OptState
-    affordance_optimiser: optax.OptState
+    model_optimiser: OptState
+    affordance_optimiser: OptState
     observation_normaliser: Normaliser
     goal_normaliser: Normaliser
     q_spread: Float[Array, ""]  # running mean of max Q - min Q over the heads of a root (choice 4)
@@ -85,6 +91,8 @@ class Grasp:
     bootstrap: Literal["planner", "value"] = "planner"  # end of the n-step return (choice 1)
     model_learning_rate: float = 5e-4  # of all but the affordances
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
+    learning_rate_end: float = 1.0  # share of both rates that is left (choice 29) ...
+    learning_rate_updates: int = 100_000  # ... when they have fallen linearly over these updates
     gradient_clip: float = 10.0  # by global norm
     consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
     saturation_penalty: float = 1e-2  # on heads far beyond their bounds (choice 6)
@@ -147,9 +155,9 @@ class Grasp:
             target=jax.tree.map(
                 lambda leaf: jnp.copy(leaf) if eqx.is_array(leaf) else leaf, online
             ),
-            model_optimiser=self._model_optimiser.init(eqx.filter(online.model, eqx.is_array)),
-            affordance_optimiser=self._affordance_optimiser.init(
-                eqx.filter(online.affordances, eqx.is_array)
+            model_optimiser=self._optimiser(self.model_learning_rate).init(online.model),
+            affordance_optimiser=self._optimiser(self.affordance_learning_rate).init(
+                online.affordances
             ),
             # Bytes of images are scaled by the encoder.
             observation_normaliser=Normaliser.empty(0 if sizes.images else sizes.observation),
@@ -209,19 +217,14 @@ class Grasp:
         """Sample an affordance from the root policy and add noise that falls with the decisions;
         a growing share of stretches is greedy instead.
         """
-        plan_key, head_key, noise_key, random_key, uniform_key = jax.random.split(key, 5)
+        plan_key, *keys = jax.random.split(key, 5)
         plan = self.plan(state, observations, goals, plan_key)
-        sampled = jax.random.categorical(head_key, jnp.log(plan.policy))  # [B]
         done = jnp.clip(decisions / max(self.noise_decisions, 1), 0, 1)
-        greedy = self._in_greedy_stretch(decisions, sampled.size, self.greedy_share * done)  # [B]
-        heads = jnp.where(greedy, jnp.argmax(plan.policy, axis=-1), sampled)
-        chosen = _of_head(plan.actions, heads)  # [B, action]
         deviation = self.noise_start + (self.noise_end - self.noise_start) * done
-        noisy = jnp.clip(chosen + deviation * jax.random.normal(noise_key, chosen.shape), -1, 1)
-        at_random = jax.random.bernoulli(random_key, self.random_share, heads.shape)
-        uniform = jax.random.uniform(uniform_key, chosen.shape, minval=-1, maxval=1)
-        explored = jnp.where(at_random[:, None], uniform, noisy)
-        return Decision(jnp.where(greedy[:, None], chosen, explored), heads, plan)
+        stretches = greedy_stretches(
+            decisions, plan.policy.shape[0], self.greedy_stretch, self.greedy_share * done
+        )
+        return exploring(plan, keys, deviation, self.random_share, stretches)
 
     def act_greedily(
         self,
@@ -231,9 +234,7 @@ class Grasp:
         key: PRNGKeyArray,
     ) -> Decision:
         """The affordance of highest probability, without noise."""
-        plan = self.plan(state, observations, goals, key)
-        heads = jnp.argmax(plan.policy, axis=-1)
-        return Decision(_of_head(plan.actions, heads), heads, plan)
+        return greedy(self.plan(state, observations, goals, key))
 
     def update(
         self, state: GraspState, window: Window, key: PRNGKeyArray
@@ -258,8 +259,8 @@ class Grasp:
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
             state.online.model, state.target.model, window, targets, consistency=self.consistency
         )
-        model, model_optimiser, norm = _descend(
-            self._model_optimiser, state.model_optimiser, state.online.model, gradient
+        model, model_optimiser, norm = self._optimiser(self.model_learning_rate).descend(
+            state.online.model, gradient, state.model_optimiser, state.updates
         )
         roots = jax.tree.map(
             lambda leaf: jax.lax.collapse(jnp.swapaxes(leaf, 0, 1), 0, 2)[: self.roots], states
@@ -273,11 +274,9 @@ class Grasp:
             saturation_penalty=self.saturation_penalty,
             smoothing=self.smoothing,
         )
-        affordances, affordance_optimiser, affordance_norm = _descend(
-            self._affordance_optimiser,
-            state.affordance_optimiser,
-            state.online.affordances,
-            gradient,
+        optimiser = self._optimiser(self.affordance_learning_rate)
+        affordances, affordance_optimiser, affordance_norm = optimiser.descend(
+            state.online.affordances, gradient, state.affordance_optimiser, state.updates
         )
         online = Parameters(model=model, affordances=affordances)
         spread = jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1))
@@ -302,13 +301,10 @@ class Grasp:
         """States per update that the affordances learn from."""
         return round(self.roots_per_window * self.batch)
 
-    @property
-    def _model_optimiser(self) -> optax.GradientTransformation:
-        return _adam(self.model_learning_rate, self.gradient_clip)
-
-    @property
-    def _affordance_optimiser(self) -> optax.GradientTransformation:
-        return _adam(self.affordance_learning_rate, self.gradient_clip)
+    def _optimiser(self, rate: float) -> Optimiser:
+        return Optimiser(
+            rate, self.gradient_clip, self.learning_rate_end, self.learning_rate_updates
+        )
 
     @property
     def acts_with(self) -> tuple[str, ...]:
@@ -317,18 +313,6 @@ class Grasp:
 
     def _deciding(self, state: GraspState) -> Parameters:
         return state.target if self.act_by_targets else state.online
-
-    def _in_greedy_stretch(
-        self, decisions: Int[Array, ""], lanes: int, share: Float[Array, ""]
-    ) -> Bool[Array, " B"]:
-        """Which environments are in a greedy stretch; the same stretches in every run.
-
-        A greedy policy that is stuck just beside its aim is freed by noise, so a replay of noisy
-        decisions never shows that staying there earns nothing (choice 5).
-        """
-        stretch = decisions // (lanes * self.greedy_stretch)
-        key = jax.random.fold_in(jax.random.key(5), stretch)
-        return jax.random.bernoulli(key, share, (lanes,))
 
     def _planner(self, state: GraspState, depth: int = 0) -> Planner:
         """The planner, or one like it of another depth; at the running scale of Q or the paper's
@@ -371,38 +355,3 @@ class Grasp:
             return jnp.where(rate == 1, new, old + rate * (new - old))
 
         return jax.tree.map(moved, target, online)
-
-
-def head_metrics(plans: Plan) -> Metrics:
-    """Whether the heads are alive: apart, unsaturated, told apart by Q, and in use."""
-    K = plans.q_values.shape[-1]
-    distances = plans.actions[:, :, None] - plans.actions[:, None]  # [R, K, K, action]
-    apart = jnp.sqrt(jnp.mean(distances**2, axis=-1)).sum((-1, -2)) / max(K * (K - 1), 1)
-    entropy = -jnp.sum(plans.policy * jnp.log(plans.policy + 1e-20), axis=-1)
-    chosen = jnp.mean(jax.nn.one_hot(jnp.argmax(plans.q_values, -1), K), axis=0)  # [K]
-    return {
-        "affordances/head_spread": jnp.mean(
-            apart
-        ),  # root mean square distance of two heads, 0 to 2
-        "affordances/saturated": jnp.mean(jnp.abs(plans.actions) > 0.95),
-        "affordances/chosen": chosen,
-        "planner/q_spread": jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1)),
-        "planner/entropy": jnp.mean(entropy),
-        "planner/value": jnp.mean(plans.value),
-    }
-
-
-def _adam(learning_rate: float, clip: float) -> optax.GradientTransformation:
-    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(learning_rate, eps=1e-8))
-
-
-def _descend(optimiser, optimiser_state, parameters, gradient):
-    """Parameters after one step, the optimiser's state, and the gradient's norm before clipping."""
-    changes, optimiser_state = optimiser.update(
-        gradient, optimiser_state, eqx.filter(parameters, eqx.is_array)
-    )
-    return eqx.apply_updates(parameters, changes), optimiser_state, optax.tree.norm(gradient)
-
-
-def _of_head(actions: Float[Array, "B K action"], heads: Int[Array, " B"]):
-    return jnp.take_along_axis(actions, heads[:, None, None], axis=1)[:, 0]
