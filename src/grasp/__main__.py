@@ -160,9 +160,9 @@ def evaluate(arguments: list[str]) -> int:
 
     Run.existing(flags.run)
     prepare_jax()
+    from grasp.evaluation import score
     from grasp.progress import episode_line
     from grasp.session import load
-    from grasp.training import head_use, outcomes
 
     agent = load(flags.run, flags.which)
     if flags.video:
@@ -176,30 +176,16 @@ def evaluate(arguments: list[str]) -> int:
         (lambda episode: None) if quiet else episode_line,
         heads=flags.heads,
     )
-    returns = [episode.returned for episode in episodes]
-    summed = outcomes("eval", [(episode.returned, episode.success) for episode in episodes])
-    mean, success = summed["eval/return"], summed.get("eval/success")
-    deviation = (sum((value - mean) ** 2 for value in returns) / len(returns)) ** 0.5
-    heads = head_use([episode.heads for episode in episodes])
+    found = score(episodes)
     if flags.json:
-        summary = {
-            "episodes": len(episodes),
-            "choice": flags.heads,
-            "mean": mean,
-            "deviation": deviation,
-            "success": success,
-            "decisions": sum(episode.decisions for episode in episodes) / len(episodes),
-            "environment_steps": sum(e.environment_steps for e in episodes) / len(episodes),
-            "heads": heads,
-            "returns": [round(value, 4) for value in returns],
-        }
-        print(json.dumps(summary))
+        returns = [round(episode.returned, 4) for episode in episodes]
+        print(json.dumps({"choice": flags.heads} | found._asdict() | {"returns": returns}))
         return 0
-    used = ", ".join(f"{head}: {share:.0%}" for head, share in heads.items())
-    won = "" if success is None else f", success {success:.1%}"
+    used = ", ".join(f"{head}: {share:.0%}" for head, share in found.heads.items())
+    won = "" if found.success is None else f", success {found.success:.1%}"
     print(
-        f"return {mean:.2f} ± {deviation:.2f}{won} over {len(returns)} {flags.heads} episodes; "
-        f"heads used: {used}"
+        f"return {found.mean:.2f} ± {found.deviation:.2f}{won} over {found.episodes} {flags.heads} "
+        f"episodes; heads used: {used}"
     )
     return 0
 

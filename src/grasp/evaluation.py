@@ -28,6 +28,33 @@ class Episode(NamedTuple):
     heads: list[int]  # the affordance chosen at each decision
 
 
+class Score(NamedTuple):
+    """What a number of episodes come to."""
+
+    episodes: int
+    mean: float  # of the returns
+    deviation: float
+    success: float | None  # share that succeeded, where the task says so
+    decisions: float  # mean per episode
+    environment_steps: float
+    heads: dict[str, float]  # share of decisions that each head took
+
+
+def score(episodes: Sequence[Episode]) -> Score:
+    returns = [episode.returned for episode in episodes]
+    successes = [episode.success for episode in episodes if episode.success is not None]
+    taken = np.concatenate([np.asarray(episode.heads) for episode in episodes])
+    return Score(
+        episodes=len(episodes),
+        mean=float(np.mean(returns)),
+        deviation=float(np.std(returns)),
+        success=float(np.mean(successes)) if successes else None,
+        decisions=float(np.mean([episode.decisions for episode in episodes])),
+        environment_steps=float(np.mean([episode.environment_steps for episode in episodes])),
+        heads={str(head): float(np.mean(taken == head)) for head in np.unique(taken)},
+    )
+
+
 class Stopped(Exception):
     """Episodes were given up because a signal asks to leave."""
 

@@ -95,13 +95,13 @@ def write_release(
 
     trained = load(run.path, which)
     before = trained.evaluate(episodes)
-    card = card_of_run(run, trained, place.name, which) | {"as_trained": score(before)}
+    card = card_of_run(run, trained, place.name, which) | {"as_trained": scored(before)}
     beside = place.with_name(f".tmp-{place.name}")
     try:
         _write(beside, run, trained, card, half=True)
         after = load(beside).evaluate(episodes)
         half = holds(before, after)
-        card |= score(after if half else before) | {"stored": "float16" if half else "float32"}
+        card |= scored(after if half else before) | {"stored": "float16" if half else "float32"}
         _write(beside, run, trained, card, half=half)
         with disk(place):
             shutil.rmtree(place, ignore_errors=True)
@@ -138,17 +138,16 @@ def card_of_run(run: Run, agent: "LoadedAgent", name: str, which: str) -> Facts:
     }
 
 
-def score(episodes: "Sequence[Episode]") -> Facts:
+def scored(episodes: "Sequence[Episode]") -> Facts:
     """Greedy episodes as a card says them."""
-    returns = [episode.returned for episode in episodes]
-    won = [episode.success for episode in episodes if episode.success is not None]
-    mean = math.fsum(returns) / len(returns)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in returns) / len(returns))
+    from grasp.evaluation import score
+
+    found = score(episodes)
     return {
-        "episodes": len(returns),
-        "return": round(mean, 4),
-        "deviation": round(spread, 4),
-        "success": sum(won) / len(won) if won else None,
+        "episodes": found.episodes,
+        "return": round(found.mean, 4),
+        "deviation": round(found.deviation, 4),
+        "success": found.success,
     }
 
 

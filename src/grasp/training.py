@@ -31,7 +31,7 @@ from grasp.checkpoints import (
 )
 from grasp.environments.boundary import Boundary, Outcome
 from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, GraspError
-from grasp.evaluation import Stopped, play
+from grasp.evaluation import Stopped, play, score
 from grasp.files import Facts, stamp
 from grasp.log import Log
 from grasp.randomness import Stream, episode_seed, generator
@@ -242,7 +242,12 @@ class Loop:
         """Training since the last row."""
         row = {name: np.asarray(value).tolist() for name, value in self.metrics.items()}
         row |= {"rollout/episodes": self.counters.episodes, "rollout/faults": self.counters.faults}
-        return row | outcomes("rollout", self.episodes)
+        if self.episodes:
+            row["rollout/return"] = float(np.mean([returned for returned, _ in self.episodes]))
+        successes = [success for _, success in self.episodes if success is not None]
+        if successes:
+            row["rollout/success"] = float(np.mean(successes))
+        return row
 
     def _evaluation(self) -> Facts:
         """Greedy episodes from fresh starts; the best agent so far is kept beside the last."""
@@ -255,13 +260,15 @@ class Loop:
         episodes = play(
             self.agent, self.evaluation_worlds, seeds, stopped=lambda: self.stop is not None
         )
-        row = outcomes("eval", [(episode.returned, episode.success) for episode in episodes])
+        found = score(episodes)
+        row: Facts = {"eval/return": found.mean}
+        if found.success is not None:
+            row["eval/success"] = found.success
         row["eval/returns"] = [episode.returned for episode in episodes]
-        row["eval/heads"] = head_use([episode.heads for episode in episodes])
-        returned = row["eval/return"]
-        if counters.best is None or returned > counters.best:
-            counters.best = returned
-            facts = {"environment_steps": counters.environment_steps, "return": returned}
+        row["eval/heads"] = found.heads
+        if counters.best is None or found.mean > counters.best:
+            counters.best = found.mean
+            facts = {"environment_steps": counters.environment_steps, "return": found.mean}
             self.run.save_best(self._step(), named_arrays(self.agent.arrays), facts)
         return row
 
@@ -350,20 +357,3 @@ def _going(loops: Sequence[Loop], do: Callable[[Loop], bool | None]) -> list[Loo
         except GraspError as problem:
             loop.problem = problem
     return going
-
-
-def outcomes(prefix: str, episodes: Sequence[tuple[float, bool | None]]) -> Facts:
-    """The mean return of episodes, and the share that succeeded where the task says so."""
-    successes = [success for _, success in episodes if success is not None]
-    row: Facts = {}
-    if episodes:
-        row[f"{prefix}/return"] = float(np.mean([returned for returned, _ in episodes]))
-    if successes:
-        row[f"{prefix}/success"] = float(np.mean(successes))
-    return row
-
-
-def head_use(heads: Sequence[Sequence[int]]) -> dict[str, float]:
-    """The share of decisions that each head took."""
-    flat = np.concatenate([np.asarray(h) for h in heads])
-    return {str(head): float(np.mean(flat == head)) for head in np.unique(flat)}
