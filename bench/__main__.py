@@ -3,7 +3,7 @@
     python bench [--quick] [--only updates plans throughput replays growth starts] [--json FILE]
 
 Prints a line per row as it is measured and writes all of them as JSON. `--quick` takes a fifth of
-the turns.
+the turns; with `--only` the rows of the other parts stay in the file as they were.
 """
 
 import argparse
@@ -30,12 +30,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, default=LATEST)
     flags = parser.parse_args()
-    rows: list[Row] = []
+    rows: dict[str, Row] = {}
+    if flags.json.exists() and set(flags.only) != set(PARTS):
+        rows = {row["name"]: Row(**row) for row in json.loads(flags.json.read_text())}
     for part in flags.only:
         for row in measured(part, flags.quick):
             print(row, flush=True)
-            rows.append(row)
-            flags.json.write_text(json.dumps([row._asdict() for row in rows], indent=1) + "\n")
+            rows[row.name] = row
+            everything = [row._asdict() for row in rows.values()]
+            flags.json.write_text(json.dumps(everything, indent=1) + "\n")
     print(f"written to {flags.json}")
 
 
