@@ -5,6 +5,7 @@ flags, and tyro then says what they are. In other pages a table stands between t
 <!-- agents --> ... <!-- /agents -->.
 """
 
+import csv
 import json
 import re
 import unittest.mock
@@ -20,6 +21,7 @@ from grasp.runs import RELEASED, Run, released_names
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+MILESTONES = (30_000, 60_000, 100_000)  # environment steps
 AGENT = {"train": ["GA-4"]}  # whose defaults are shown
 HEAD = """\
 # Commands
@@ -119,15 +121,58 @@ def hours() -> str:
     return table(("task", "agent", "steps", "hours", "steps per second"), rows)
 
 
+def suite() -> str:
+    """GA-4 on the suite: its evaluations on the way and, of the last agent, 100 fresh episodes."""
+    rows = []
+    for file in sorted((ROOT / "results" / "dm_control").glob("*/GA-4-seed*.csv")):
+        facts = json.loads(file.with_suffix(".json").read_text())
+        returns = {int(row["environment_steps"]): float(row["return"]) for row in read(file)}
+        played = file.with_name(f"{file.stem}-evaluation.json")
+        fresh = f"{json.loads(played.read_text())['mean']:.0f}" if played.exists() else ""
+        at = [f"{returns[steps]:.0f}" if steps in returns else "" for steps in MILESTONES]
+        apart = f"{facts['heads']['affordances/head_spread']:.2f}"
+        minutes = f"{60 * facts['hours']:.0f} min"
+        seed = file.stem.removeprefix("GA-4-seed")
+        rows.append((file.parent.name, seed, *at, fresh, minutes, apart))
+    steps = [f"{steps:,}" for steps in MILESTONES]
+    return table(("task", "seed", *steps, "100 fresh episodes", "time", "heads apart"), rows)
+
+
+def options() -> str:
+    """Wins on the option tasks, of the fresh episodes that the last agents played."""
+    rows = []
+    for file in sorted((ROOT / "results" / "hierarchical").glob("*/*-seed*-greedy.json")):
+        name = file.stem.removesuffix("-greedy")
+        last, greedy = read(file.with_name(f"{name}.csv"))[-1], json.loads(file.read_text())
+        sampled = file.with_name(f"{name}-sampled.json")
+        drawn = f"{json.loads(sampled.read_text())['success']:.1%}" if sampled.exists() else ""
+        counts = [f"{int(last[column]):,}" for column in ("decisions", "environment_steps")]
+        agent = name.replace("-seed", ", seed ")
+        looked = file.with_name(f"{name}-look.json")
+        three = (
+            f"{json.loads(looked.read_text())['all_three_objects']:.1%}" if looked.exists() else ""
+        )
+        wins = f"{greedy['success']:.1%}"
+        rows.append((file.parent.name, agent, *counts, wins, drawn, three))
+    header = ("task", "agent", "decisions", "steps", "greedy", "heads drawn", "three objects")
+    return table(header, rows)
+
+
+def read(file: Path) -> list[dict[str, str]]:
+    with file.open() as lines:
+        return list(csv.DictReader(lines))
+
+
 def bench() -> str:
     """The ratios of `make bench`, where they are committed."""
     file = ROOT / "bench" / "latest.json"
     if not file.exists():
         return "No measurement is committed yet; `make bench` makes one."
-    rows = [
-        (r["name"], f"{r['ours']:.4g}", f"{r['peer']:.4g}", r["unit"], f"{r['ratio']:.2f}")
-        for r in json.loads(file.read_text())
-    ]
+    rows = []
+    for r in json.loads(file.read_text()):
+        peer = "" if r["peer"] is None else f"{r['peer']:.4g}"
+        ratio = "" if r["ratio"] is None else f"{r['ratio']:.2f}"
+        rows.append((r["name"], f"{r['ours']:.4g}", peer, r["unit"], ratio))
     return table(("what", "ours", "theirs", "unit", "ratio (above 1: ours is better)"), rows)
 
 
@@ -142,9 +187,12 @@ def pages() -> dict[Path, str]:
     """Every page that has something of this, as it should be."""
     commands_page = HEAD.format(usage=USAGE) + "".join(section(name) for name in commands())
     agents_page, performance_page = DOCS / "agents.md", DOCS / "performance.md"
+    readme_page = ROOT / "README.md"
+    readme = filled(readme_page.read_text(), "suite", suite())
     performance = filled(performance_page.read_text(), "hours", hours())
     return {
         DOCS / "commands.md": commands_page,
+        readme_page: filled(readme, "options", options()),
         agents_page: filled(agents_page.read_text(), "agents", agents()),
         performance_page: filled(performance, "bench", bench()),
     }
