@@ -135,6 +135,14 @@ def test_a_run_of_another_configuration_is_refused_by_field(tmp_path):
     assert Run(tmp_path / "r").config()["steps"] == 99
 
 
+def test_a_run_from_before_a_setting_goes_on_where_the_setting_changes_nothing(tmp_path):
+    made(tmp_path / "r")
+    agent = CONFIG["agent"]
+    Run(tmp_path / "r").claim(CONFIG | {"agent": agent | {"learning_rate_end": 1.0}})
+    with pytest.raises(UsageError, match=r"learning_rate_end is 1\.0 there and 0\.1 here"):
+        Run(tmp_path / "r").claim(CONFIG | {"agent": agent | {"learning_rate_end": 0.1}})
+
+
 def test_a_file_or_a_foreign_folder_is_no_place_for_a_run(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()

@@ -46,6 +46,8 @@ MAY_CHANGE = (
     "command", "version", "steps", "log_every", "wandb", "save_seconds", "patience",
     "deterministic",
 )  # fmt: skip
+# Settings that came later, at what says the same as not having them: older runs go on.
+LATER: Facts = {"agent.learning_rate_end": 1.0, "agent.learning_rate_updates": 100_000}
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to
 _STEP = re.compile(r"step-(\d{12})(?:-(\d{6}))?")  # without evaluations in the first format
@@ -318,7 +320,7 @@ def default_place(task: str, name: str, seed: int | str, runs: Path = Path("runs
 
 def differences(there: Facts, here: Facts) -> list[str]:
     """In which settings two configurations are not those of one run."""
-    flat_there, flat_here = _flat(_lasting(there)), _flat(_lasting(here))
+    flat_there, flat_here = (LATER | _flat(_lasting(config)) for config in (there, here))
     return [
         f"{name} is {flat_there.get(name)!r} there and {flat_here.get(name)!r} here"
         for name in sorted(flat_there.keys() | flat_here.keys())
