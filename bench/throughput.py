@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,6 @@ def training(
     agent: Any, seeds: Sequence[int] = (0,), num_envs: int = 1
 ) -> Iterator[Callable[[int], None]]:
     """A function that trains on, without evaluations, to a number of environment steps per seed."""
-    from grasp.agents.together import Together
     from grasp.environments import make
     from grasp.environments.boundary import Boundary
     from grasp.log import Log
@@ -102,13 +102,13 @@ def training(
             sibling = loops[0].agent if loops else None
             loops.append(Loop(told, run, lambda: Boundary(make(TASK), TASK), Log(run), sibling))
             loops[-1].start()
-        together = Together([loop.agent for loop in loops])
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
 
-        def trained(until: int) -> None:
-            while loops[0].counters.environment_steps < until:
-                turn(loops, together)
+            def trained(until: int) -> None:
+                while loops[0].counters.environment_steps < until:
+                    turn(loops, pool)
 
-        yield trained
+            yield trained
 
 
 def _theirs(name: str, steps: int) -> float:

@@ -92,7 +92,7 @@ def bad_numbers(place: Path, trials: int, seed: int = 0) -> Row:
             loop._begin(0)
             with contextlib.suppress(EnvironmentFault):
                 while loop.counters.decisions < at:
-                    loop.decide(None)
+                    loop.decide(loop.actions())
             state = loop.replay.state()
             held += (
                 loop.counters.decisions == at - 1
@@ -206,7 +206,7 @@ def each_item_removed(place: Path, task: str) -> list[Row]:
     with loop_on(place / "stopped", task, lambda: make(task), AGENT, **PACE) as loop:
         decide = loop.decide
 
-        def stopping(actions: np.ndarray | None) -> None:
+        def stopping(actions: np.ndarray) -> None:
             decide(actions)
             if loop.counters.decisions == stop:
                 loop.stop = signal.SIGTERM

@@ -7,19 +7,20 @@ counter). Evaluating, logging and saving change none of it. What is due, a row o
 evaluation, follows from the counters, so a run that ends before it is done does it when it goes on.
 
 Runs that differ in their seed alone can go in step, each with its own counters, replay,
-environments and directory: only the compiled calls are shared (`agents/together.py`).
+environments and directory: what is compiled serves all, and the cores learn for several at once.
 """
 
 import dataclasses
+import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from grasp.agents.compiled import CompiledAgent
-from grasp.agents.together import Lesson, Question, Together
 from grasp.checkpoints import (
     SavedReplay,
     check_resumable,
@@ -111,22 +112,19 @@ class Loop:
             self._last_save = time.monotonic()
         return True
 
-    def question(self) -> Question | None:
-        """What the agent is asked next; nothing during warm-up."""
+    def actions(self) -> np.ndarray:
+        """What to do next in each environment [lanes, action]; uniformly random in warm-up."""
         decisions = self.counters.decisions
-        if decisions < self.training.agent.warm_up:
-            return None
-        return Question(*self.replay.current(), decisions)
+        if decisions >= self.training.agent.warm_up:
+            return np.asarray(self.agent.act(*self.replay.current(), decisions).actions)
+        random = generator(self.training.schedule.seed, Stream.EXPLORE, decisions)
+        shape = (len(self.worlds), self.agent.sizes.action)
+        return random.uniform(-1, 1, shape).astype(np.float32)
 
-    def decide(self, actions: np.ndarray | None) -> None:
-        """One decision in each environment, stored: actions [lanes, action], or None for uniformly
-        random ones. An environment that raises an error has ended its episode: nothing of that
-        decision is stored.
+    def decide(self, actions: np.ndarray) -> None:
+        """One decision in each environment, stored. An environment that raises an error has ended
+        its episode: nothing of that decision is stored.
         """
-        if actions is None:
-            random = generator(self.training.schedule.seed, Stream.EXPLORE, self.counters.decisions)
-            shape = (len(self.worlds), self.agent.sizes.action)
-            actions = random.uniform(-1, 1, shape).astype(np.float32)
         for lane, world in enumerate(self.worlds):
             try:
                 outcome = world.step(actions[lane])
@@ -145,14 +143,14 @@ class Loop:
         earned = (counters.decisions - agent.warm_up) // agent.decisions_per_update
         return counters.updates + agent.updates_per_call <= earned
 
-    def lesson(self) -> Lesson:
-        """What the next updates learn from."""
+    def update(self) -> dict[str, Any] | None:
+        """Make the next updates; their metrics, or None where they were refused."""
         agent, updates = self.training.agent, self.counters.updates
         random = generator(self.training.schedule.seed, Stream.SAMPLE, updates)
         windows = self.replay.sample(
             agent.updates_per_call * agent.batch, agent.window, random, agent.rewarded_share
         )
-        return Lesson(windows.split(agent.updates_per_call), updates)
+        return self.agent.update(windows.split(agent.updates_per_call), updates)
 
     def learned(self, metrics: dict[str, Any] | None) -> None:
         """Take note of updates that were made, or refused."""
@@ -327,24 +325,26 @@ def train(loops: Sequence[Loop]) -> None:
     """Each from its last checkpoint, or the start, to its last step, or a signal. What ends one of
     several (its `problem`) does not end the others.
     """
-    together = Together([loop.agent for loop in loops])
     running = _going(loops, Loop.start)
-    while running:
-        running = turn(running, together)
+    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        while running:
+            running = turn(running, pool)
 
 
-def turn(running: Sequence[Loop], together: Together) -> list[Loop]:
-    """One decision in each run, or the updates that all have earned: a run that has earned its own
-    waits for the others. Returns those that go on.
+def turn(running: Sequence[Loop], pool: ThreadPoolExecutor) -> list[Loop]:
+    """The updates that runs have earned, or else a decision in each; returns those that go on.
+
+    The agents decide and learn side by side; environments are stepped here, one after the other.
     """
-    waiting = [loop for loop in running if loop.due()]
-    if len(waiting) == len(running):
-        metrics = together.update({loop.agent: loop.lesson() for loop in running})
-        return _going(running, lambda loop: loop.learned(metrics[loop.agent]))
-    deciding = _going([loop for loop in running if loop not in waiting], Loop.goes_on)
-    questions = {loop.agent: asked for loop in deciding if (asked := loop.question())}
-    actions = together.act(questions) if questions else {}
-    return waiting + _going(deciding, lambda loop: loop.decide(actions.get(loop.agent)))
+    each = map if len(running) == 1 else pool.map
+    due = [loop for loop in running if loop.due()]
+    if due:
+        metrics = dict(zip(due, each(Loop.update, due), strict=True))
+        learned = _going(due, lambda loop: loop.learned(metrics[loop]))
+        return [loop for loop in running if loop in learned or loop not in due]
+    running = _going(running, Loop.goes_on)
+    actions = dict(zip(running, each(Loop.actions, running), strict=True))
+    return _going(running, lambda loop: loop.decide(actions[loop]))
 
 
 def _going(loops: Sequence[Loop], do: Callable[[Loop], bool | None]) -> list[Loop]:

@@ -7,8 +7,7 @@ them.
 """
 
 import copy
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,45 +23,6 @@ from grasp.randomness import Stream, key, origin
 from grasp.replay import Window
 
 
-class Functions(NamedTuple):
-    """What is compiled: each takes the arrays of an agent and the origin of its seed's keys."""
-
-    act: Callable[..., Decision]
-    act_greedily: Callable[..., Decision]
-    update: Callable[..., tuple[Any, dict[str, Any], Any]]
-
-
-def functions(agent: Agent, static: Any) -> Functions:
-    """The functions of an agent over the arrays of its state; `static` is the rest of it."""
-
-    def act(arrays: Any, of: PRNGKeyArray, observations: Any, goals: Any, step: Any) -> Decision:
-        at = key(of, Stream.ACT, step)
-        return agent.act(eqx.combine(arrays, static), observations, goals, at, step)
-
-    def act_greedily(
-        arrays: Any, of: PRNGKeyArray, observations: Any, goals: Any, step: Any
-    ) -> Decision:
-        at = key(of, Stream.EVALUATE, step)
-        return agent.act_greedily(eqx.combine(arrays, static), observations, goals, at)
-
-    def update(
-        arrays: Any, of: PRNGKeyArray, windows: Window, first: Any
-    ) -> tuple[Any, dict[str, Any], Any]:
-        def once(arrays: Any, window_and_index: Any) -> tuple[Any, dict[str, Any]]:
-            window, index = window_and_index
-            at = key(of, Stream.UPDATE, first + index)
-            state, metrics = agent.update(eqx.combine(arrays, static), window, at)
-            return eqx.filter(state, eqx.is_array), metrics
-
-        count = jnp.arange(agent.updates_per_call)
-        after, metrics = jax.lax.scan(once, arrays, (windows, count))
-        metrics = jax.tree.map(lambda values: values.mean(0), metrics)
-        finite = all_finite((after, metrics))
-        return chosen(finite, after, arrays), metrics, finite
-
-    return Functions(act, act_greedily, update)
-
-
 class CompiledAgent:
     def __init__(self, agent: Agent, sizes: Sizes, seed: int):
         self.agent = agent
@@ -71,17 +31,40 @@ class CompiledAgent:
         _, static = eqx.partition(state, eqx.is_array)
         self._start(seed, state)
 
+        def act(arrays: Any, of: PRNGKeyArray, observations: Any, goals: Any, step: Any) -> Any:
+            at = key(of, Stream.ACT, step)
+            return agent.act(eqx.combine(arrays, static), observations, goals, at, step)
+
+        def act_greedily(
+            arrays: Any, of: PRNGKeyArray, observations: Any, goals: Any, step: Any
+        ) -> Any:
+            at = key(of, Stream.EVALUATE, step)
+            return agent.act_greedily(eqx.combine(arrays, static), observations, goals, at)
+
+        def update(arrays: Any, of: PRNGKeyArray, windows: Window, first: Any) -> Any:
+            def once(arrays: Any, window_and_index: Any) -> tuple[Any, dict[str, Any]]:
+                window, index = window_and_index
+                at = key(of, Stream.UPDATE, first + index)
+                state, metrics = agent.update(eqx.combine(arrays, static), window, at)
+                return eqx.filter(state, eqx.is_array), metrics
+
+            count = jnp.arange(agent.updates_per_call)
+            after, metrics = jax.lax.scan(once, arrays, (windows, count))
+            metrics = jax.tree.map(lambda values: values.mean(0), metrics)
+            finite = all_finite((after, metrics))
+            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, arrays)
+            return kept, metrics, finite
+
         def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
             if not isinstance(agent, ModelAgent):
                 raise UsageError(f"{type(agent).__name__} has no model to ask; take GA-4")
             return agent.q_values(eqx.combine(arrays, static), observations, goals, actions)
 
-        self.functions = functions(agent, static)
-        self._act = jax.jit(self.functions.act)
-        self._act_greedily = jax.jit(self.functions.act_greedily)
-        self._update = jax.jit(self.functions.update, donate_argnums=0)
+        self._act = jax.jit(act)
+        self._act_greedily = jax.jit(act_greedily)
+        self._update = jax.jit(update, donate_argnums=0)
         self._q_values = jax.jit(q_values)
-        self._over_devices = over_devices(agent.batch, axis=1)
+        self._over_devices = over_devices(agent.batch)
 
     def sibling(self, seed: int) -> "CompiledAgent":
         """The same agent from another seed; what is compiled serves both."""
@@ -91,25 +74,7 @@ class CompiledAgent:
 
     def _start(self, seed: int, state: Any) -> None:
         self.seed, self.origin = seed, origin(seed)
-        self._arrays = eqx.filter(state, eqx.is_array)
-        self._share: Callable[[], Any] | None = None
-
-    @property
-    def arrays(self) -> Any:
-        """All that learning changes."""
-        if self._arrays is None and self._share is not None:
-            self._arrays = self._share()
-        return self._arrays
-
-    @arrays.setter
-    def arrays(self, arrays: Any) -> None:
-        if self._share is not None:
-            raise RuntimeError("this agent learns together with other seeds; it has no own arrays")
-        self._arrays = arrays
-
-    def belong(self, share: Callable[[], Any]) -> None:
-        """From now on `share` gives the arrays: they have moved, or were changed there."""
-        self._arrays, self._share = None, share
+        self.arrays = eqx.filter(state, eqx.is_array)  # all that learning changes
 
     def act(self, observations: np.ndarray, goals: np.ndarray, decisions: int) -> Decision:
         """Explore, for a batch of observations, after `decisions` decisions of the run."""
@@ -151,17 +116,12 @@ def all_finite(tree: Any) -> Any:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
 
 
-def chosen(whether: Any, new: Any, old: Any) -> Any:
-    """One of two pytrees."""
-    return jax.tree.map(lambda a, b: jnp.where(whether, a, b), new, old)
-
-
-def over_devices(batch: int, axis: int) -> NamedSharding | None:
-    """How windows are laid over the devices: the axis of the batch in as many parts as divide it,
-    or None where there is one device.
+def over_devices(batch: int) -> NamedSharding | None:
+    """How windows [U, B, ...] are laid over the devices: B in as many parts as divide it, or None
+    where there is one device.
     """
     devices = jax.devices()
     parts = max(count for count in range(1, len(devices) + 1) if batch % count == 0)
     if parts == 1:
         return None
-    return NamedSharding(Mesh(devices[:parts], ("batch",)), PartitionSpec(*[None] * axis, "batch"))
+    return NamedSharding(Mesh(devices[:parts], ("batch",)), PartitionSpec(None, "batch"))
