@@ -47,7 +47,11 @@ MAY_CHANGE = (
     "deterministic",
 )  # fmt: skip
 # Settings that came later, at what says the same as not having them: older runs go on.
-LATER: Facts = {"agent.learning_rate_end": 1.0, "agent.learning_rate_updates": 100_000}
+LATER: Facts = {
+    "agent.learning_rate_end": 1.0,
+    "agent.learning_rate_hold": 0,
+    "agent.learning_rate_fall": 10_000,
+}
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to
 _STEP = re.compile(r"step-(\d{12})(?:-(\d{6}))?")  # without evaluations in the first format

@@ -15,9 +15,11 @@ def stepped(optimiser: Optimiser, updates: int) -> float:
     return -float(moved)
 
 
-@pytest.mark.parametrize(("updates", "left"), [(0, 1), (50, 0.6), (100, 0.2), (1_000, 0.2)])
-def test_the_rate_falls_linearly_and_stays(updates, left):
-    falling = Optimiser(rate=0.01, clip=10.0, falls_to=0.2, after=100)
+@pytest.mark.parametrize(
+    ("updates", "left"), [(0, 1), (30, 1), (80, 0.6), (130, 0.2), (1_000, 0.2)]
+)
+def test_the_rate_holds_then_falls_linearly_and_stays(updates, left):
+    falling = Optimiser(rate=0.01, clip=10.0, falls_to=0.2, hold=30, fall=100)
     np.testing.assert_allclose(stepped(falling, updates), left * 0.01, rtol=1e-5)
 
 

@@ -76,8 +76,9 @@ _OPTIONS: dict[str, Any] = {
 # that they settle on the middle of what they aim at (choice 29).
 _SA: dict[str, Any] = {
     "learning_depth": 1,
-    "learning_rate_end": 0.02,
-    "learning_rate_updates": 115_000,
+    "learning_rate_end": 0.05,
+    "learning_rate_hold": 94_000,
+    "learning_rate_fall": 10_000,
 }
 
 # From images an update costs more, and actions are repeated: fewer decisions (choice 27).

@@ -30,7 +30,7 @@ from grasp.replay import Window
 _COUNTS = (
     "num_affordances", "width", "num_values", "window", "batch",
     "target_period", "decisions_per_update", "updates_per_call", "greedy_stretch",
-    "learning_rate_updates",
+    "learning_rate_fall",
 )  # fmt: skip
 _SHARES = (
     "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
@@ -39,7 +39,7 @@ _SHARES = (
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "learning_depth", "noise_end", "noise_decisions",
+    "learning_depth", "noise_end", "noise_decisions", "learning_rate_hold",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
@@ -91,8 +91,9 @@ class Grasp:
     bootstrap: Literal["planner", "value"] = "planner"  # end of the n-step return (choice 1)
     model_learning_rate: float = 5e-4  # of all but the affordances
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
-    learning_rate_end: float = 1.0  # share of both rates that is left (choice 29) ...
-    learning_rate_updates: int = 100_000  # ... when they have fallen linearly over these updates
+    learning_rate_end: float = 1.0  # share of both rates that is left in the end (choice 29)
+    learning_rate_hold: int = 0  # updates before they begin to fall
+    learning_rate_fall: int = 10_000  # updates over which they fall, linearly
     gradient_clip: float = 10.0  # by global norm
     consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
     saturation_penalty: float = 1e-2  # on heads far beyond their bounds (choice 6)
@@ -303,7 +304,11 @@ class Grasp:
 
     def _optimiser(self, rate: float) -> Optimiser:
         return Optimiser(
-            rate, self.gradient_clip, self.learning_rate_end, self.learning_rate_updates
+            rate=rate,
+            clip=self.gradient_clip,
+            falls_to=self.learning_rate_end,
+            hold=self.learning_rate_hold,
+            fall=self.learning_rate_fall,
         )
 
     @property

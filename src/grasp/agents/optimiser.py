@@ -14,8 +14,9 @@ from jaxtyping import Array, Float, Int
 class Optimiser:
     rate: float
     clip: float  # of the gradient's global norm
-    falls_to: float = 1.0  # share of the rate that is left ...
-    after: int = 1  # ... when it has fallen linearly over this many updates
+    falls_to: float = 1.0  # share of the rate that is left in the end
+    hold: int = 0  # updates before it begins to fall
+    fall: int = 1  # updates over which it falls, linearly
 
     def init(self, parameters: Any) -> optax.OptState:
         return self._adam.init(eqx.filter(parameters, eqx.is_array))
@@ -33,8 +34,8 @@ class Optimiser:
         return eqx.apply_updates(parameters, changes), state, optax.tree.norm(gradient)
 
     def share(self, updates: Int[Array, ""]) -> Float[Array, ""]:
-        """1 at the first update, `falls_to` from update `after` on."""
-        done = jnp.clip(updates / max(self.after, 1), 0, 1)
+        """1 up to update `hold`, `falls_to` from update `hold + fall` on."""
+        done = jnp.clip((updates - self.hold) / max(self.fall, 1), 0, 1)
         return 1 + (self.falls_to - 1) * done
 
     @property
