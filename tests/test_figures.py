@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from grasp.curves import anchors, draw_curves, draw_values, final_rows
+from grasp.curves import anchors, draw_curves, draw_values, final_rows, style
 from grasp.errors import GraspError
 from grasp.results import by_task, read_records
 
@@ -100,3 +100,9 @@ def test_a_damaged_result_file_is_named(tmp_path, content):
     (tmp_path / "GA-4-seed0.csv").write_text(content)
     with pytest.raises(GraspError, match=r"GA-4-seed0.csv is no whole result file"):
         read_records([tmp_path])
+
+
+def test_no_two_lines_of_a_figure_look_the_same():
+    shown = ["TD3", "GA-4", "A-8", "GA-1", "UCT-50", "GUMBEL-16", "GUMBEL-50", "SA-3", "GA-6"]
+    assert len({style(agent, shown) for agent in shown}) == len(shown)
+    assert style("GA-4", shown) == style("GA-4", ["GA-4"])

@@ -145,12 +145,14 @@ def _draw_agent(
 
 
 def style(agent: str, shown: Sequence[str]) -> tuple[str, str]:
-    """Colour and line; agents that the paper does not name take turns."""
+    """Colour and line; agents that the paper does not name take turns at what is left."""
     if agent in STYLES:
         return STYLES[agent]
+    taken = {STYLES[name] for name in shown if name in STYLES}
+    lines = ("-", "--", ":", "-.")
+    free = [(c, line) for line in lines for c in COLOURS if (c, line) not in taken]
     others = [name for name in shown if name not in STYLES]
-    turn = others.index(agent)
-    return COLOURS[turn % len(COLOURS)], ("-", "--", ":", "-.")[turn // len(COLOURS) % 4]
+    return free[others.index(agent) % len(free)]
 
 
 def _draw_anchors(axis: Any, task: str) -> set[str]:
