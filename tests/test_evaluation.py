@@ -14,7 +14,7 @@ from grasp.agents.grasp import Grasp
 from grasp.environments import make
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
-from grasp.evaluation import all_different, next_on_a_head, outlooks, play
+from grasp.evaluation import Episode, all_different, next_on_a_head, outlooks, play, score
 from grasp.figures import Outlook, Scene
 from grasp.planners.plan import Plan
 from worlds import Counting
@@ -109,3 +109,15 @@ def test_the_command_draws_and_counts(tmp_path, capsys, task):
     assert (tmp_path / "r" / "affordances.png").stat().st_size > 20_000
     assert main(["evaluate", run, "--episodes", "2", "--heads", "sampled", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["success"] in (0.0, 0.5, 1.0)
+
+
+def test_the_score_of_episodes_by_hand():
+    won = Episode(0, 1.0, 2, 8, success=True, heads=[0, 1])
+    lost = Episode(1, -1.0, 4, 12, success=False, heads=[1, 1, 1, 2])
+    silent = Episode(2, 3.0, 3, 10, success=None, heads=[0, 0, 2])
+    found = score([won, lost, silent])
+    assert (found.episodes, found.mean, found.decisions, found.environment_steps) == (3, 1, 3, 10)
+    assert found.deviation == pytest.approx(np.sqrt(8 / 3))
+    assert found.success == 0.5  # of those that tell
+    assert found.heads == pytest.approx({"0": 3 / 9, "1": 4 / 9, "2": 2 / 9})
+    assert score([silent]).success is None

@@ -17,10 +17,11 @@ import tyro
 
 from grasp.__main__ import USAGE, main
 from grasp.releases import HEADER, card_of, row, size
+from grasp.results import read_records
 from grasp.runs import RELEASED, Run, released_names
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
+DOCS, RESULTS = ROOT / "docs", ROOT / "results"
 MILESTONES = (30_000, 60_000, 100_000)  # environment steps
 AGENT = {"train": ["GA-4"]}  # whose defaults are shown
 HEAD = """\
@@ -111,29 +112,27 @@ def agents() -> str:
 def hours() -> str:
     """How long the committed runs of the default preset took."""
     rows = []
-    for file in sorted((ROOT / "results").glob("[dh]*/*/*-seed*.json")):
-        facts, beside = json.loads(file.read_text()), file.with_suffix(".csv")
-        if "hours" in facts and beside.exists():
-            steps = int(beside.read_text().splitlines()[-1].split(",")[0])
-            speed = f"{steps / facts['hours'] / 3600:,.0f}"
-            agent = file.stem.replace("-seed", ", seed ")
-            rows.append((file.parent.name, agent, f"{steps:,}", f"{facts['hours']:.2f}", speed))
+    for record in read_records([RESULTS / "dm_control", RESULTS / "hierarchical"]):
+        steps, spent = int(record.curve[0][-1]), record.facts.get("hours")
+        if spent:
+            agent, speed = f"{record.label}, seed {record.seed}", f"{steps / spent / 3600:,.0f}"
+            rows.append((record.task, agent, f"{steps:,}", f"{spent:.2f}", speed))
     return table(("task", "agent", "steps", "hours", "steps per second"), rows)
 
 
 def suite() -> str:
     """GA-4 on the suite: its evaluations on the way and, of the last agent, 100 fresh episodes."""
     rows = []
-    for file in sorted((ROOT / "results" / "dm_control").glob("*/GA-4-seed*.csv")):
-        facts = json.loads(file.with_suffix(".json").read_text())
-        returns = {int(row["environment_steps"]): float(row["return"]) for row in read(file)}
-        played = file.with_name(f"{file.stem}-evaluation.json")
+    for record in read_records([RESULTS / "dm_control"]):
+        if record.label != "GA-4":
+            continue
+        returns = dict(zip(*record.curve, strict=True))
+        played = record.source.with_name(f"{record.source.stem}-evaluation.json")
         fresh = f"{json.loads(played.read_text())['mean']:.0f}" if played.exists() else ""
         at = [f"{returns[steps]:.0f}" if steps in returns else "" for steps in MILESTONES]
-        apart = f"{facts['heads']['affordances/head_spread']:.2f}"
-        minutes = f"{60 * facts['hours']:.0f} min"
-        seed = file.stem.removeprefix("GA-4-seed")
-        rows.append((file.parent.name, seed, *at, fresh, minutes, apart))
+        apart = f"{record.facts['heads']['affordances/head_spread']:.2f}"
+        minutes = f"{60 * record.facts['hours']:.0f} min"
+        rows.append((record.task, str(record.seed), *at, fresh, minutes, apart))
     steps = [f"{steps:,}" for steps in MILESTONES]
     return table(("task", "seed", *steps, "100 fresh episodes", "time", "heads apart"), rows)
 
@@ -141,9 +140,11 @@ def suite() -> str:
 def options() -> str:
     """Wins on the option tasks, of the fresh episodes that the last agents played."""
     rows = []
-    for file in sorted((ROOT / "results" / "hierarchical").glob("*/*-seed*-greedy.json")):
+    for file in sorted((RESULTS / "hierarchical").glob("*/*-seed*-greedy.json")):
         name = file.stem.removesuffix("-greedy")
-        last, greedy = read(file.with_name(f"{name}.csv"))[-1], json.loads(file.read_text())
+        with file.with_name(f"{name}.csv").open() as lines:
+            *_, last = csv.DictReader(lines)
+        greedy = json.loads(file.read_text())
         sampled = file.with_name(f"{name}-sampled.json")
         drawn = f"{json.loads(sampled.read_text())['success']:.1%}" if sampled.exists() else ""
         counts = [f"{int(last[column]):,}" for column in ("decisions", "environment_steps")]
@@ -156,11 +157,6 @@ def options() -> str:
         rows.append((file.parent.name, agent, *counts, wins, drawn, three))
     header = ("task", "agent", "decisions", "steps", "greedy", "heads drawn", "three objects")
     return table(header, rows)
-
-
-def read(file: Path) -> list[dict[str, str]]:
-    with file.open() as lines:
-        return list(csv.DictReader(lines))
 
 
 def bench() -> str:

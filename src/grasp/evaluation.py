@@ -42,17 +42,22 @@ class Score(NamedTuple):
 
 def score(episodes: Sequence[Episode]) -> Score:
     returns = [episode.returned for episode in episodes]
-    successes = [episode.success for episode in episodes if episode.success is not None]
     taken = np.concatenate([np.asarray(episode.heads) for episode in episodes])
     return Score(
         episodes=len(episodes),
         mean=float(np.mean(returns)),
         deviation=float(np.std(returns)),
-        success=float(np.mean(successes)) if successes else None,
+        success=share_of_successes([episode.success for episode in episodes]),
         decisions=float(np.mean([episode.decisions for episode in episodes])),
         environment_steps=float(np.mean([episode.environment_steps for episode in episodes])),
         heads={str(head): float(np.mean(taken == head)) for head in np.unique(taken)},
     )
+
+
+def share_of_successes(outcomes: Sequence[bool | None]) -> float | None:
+    """Of those that tell; None where no episode does."""
+    told = [success for success in outcomes if success is not None]
+    return float(np.mean(told)) if told else None
 
 
 class Stopped(Exception):

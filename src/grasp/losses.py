@@ -175,9 +175,7 @@ def head_metrics(plans: Plan) -> Metrics:
     entropy = -jnp.sum(plans.policy * jnp.log(plans.policy + 1e-20), axis=-1)
     chosen = jnp.mean(jax.nn.one_hot(jnp.argmax(plans.q_values, -1), K), axis=0)  # [K]
     return {
-        "affordances/head_spread": jnp.mean(
-            apart
-        ),  # root mean square distance of two heads, 0 to 2
+        "affordances/head_spread": jnp.mean(apart),  # root mean square distance of two, 0 to 2
         "affordances/saturated": jnp.mean(jnp.abs(plans.actions) > 0.95),
         "affordances/chosen": chosen,
         "planner/q_spread": jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1)),

@@ -32,7 +32,7 @@ from grasp.checkpoints import (
 )
 from grasp.environments.boundary import Boundary, Outcome
 from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, GraspError
-from grasp.evaluation import Stopped, play, score
+from grasp.evaluation import Stopped, play, score, share_of_successes
 from grasp.files import Facts, stamp
 from grasp.log import Log
 from grasp.randomness import Stream, episode_seed, generator
@@ -242,10 +242,8 @@ class Loop:
         row |= {"rollout/episodes": self.counters.episodes, "rollout/faults": self.counters.faults}
         if self.episodes:
             row["rollout/return"] = float(np.mean([returned for returned, _ in self.episodes]))
-        successes = [success for _, success in self.episodes if success is not None]
-        if successes:
-            row["rollout/success"] = float(np.mean(successes))
-        return row
+        success = share_of_successes([success for _, success in self.episodes])
+        return row if success is None else row | {"rollout/success": success}
 
     def _evaluation(self) -> Facts:
         """Greedy episodes from fresh starts; the best agent so far is kept beside the last."""

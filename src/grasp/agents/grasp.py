@@ -280,9 +280,10 @@ class Grasp:
             state.online.affordances, gradient, state.affordance_optimiser, state.updates
         )
         online = Parameters(model=model, affordances=affordances)
-        spread = jnp.mean(plans.q_values.max(-1) - plans.q_values.min(-1))
+        heads = head_metrics(plans)
+        spread = heads["planner/q_spread"]
         updates = state.updates + 1
-        metrics |= head_metrics(plans) | {
+        metrics |= heads | {
             "train/model_gradient": norm,
             "train/affordance_gradient": affordance_norm,
         }
