@@ -3,11 +3,12 @@ a time. Each size is a process of its own, so that the peak of its memory is its
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from measure import Row, Timing, Worker, compared, take_turns
-from plans import parts
+from plans import called, parts
 from throughput import training
 from updates import ACTION, OBSERVATION, benchmarked, windows
 
@@ -75,18 +76,17 @@ def _alone(function: str, arguments: dict[str, Any], seconds: float) -> tuple[Ti
 
 def plan(trajectories: int) -> dict[str, Callable[[], Any]]:
     """A UCT plan of depth 5 for 64 roots at width 128."""
-    import equinox as eqx
     import jax
     import jax.numpy as jnp
 
     import grasp
     from grasp.planners.plan import plan_batch
 
-    model, affordances = parts(128)
-    key = jax.random.key(0)
-    roots = jax.vmap(model.encode)(jax.random.normal(key, (64, OBSERVATION)), jnp.zeros((64, 0)))
-    planned, planner = eqx.filter_jit(plan_batch), grasp.UCT(trajectories, 5)
-    return {"plan": lambda: planned(planner, model, affordances, roots, key).value}
+    both, key = parts(128), jax.random.key(0)
+    observations = jax.random.normal(key, (64, OBSERVATION))
+    roots = jax.vmap(both[0].encode)(observations, jnp.zeros((64, 0)))
+    planned, arrays = called(functools.partial(plan_batch, grasp.UCT(trajectories, 5)), both)
+    return {"plan": lambda: planned(arrays, roots, key).value}
 
 
 def update(name: str, value: int) -> dict[str, Callable[[], Any]]:

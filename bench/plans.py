@@ -1,5 +1,6 @@
 """One plan: ours, eager PyTorch, mctx on the same model, and UCT as literal Python."""
 
+import functools
 import sys
 import types
 from collections.abc import Callable
@@ -56,30 +57,42 @@ def parts(width: int) -> tuple[Any, Any]:
 
 def ours(width: int, batch: int) -> dict[str, Callable[[], Any]]:
     """Our planners, and mctx as it comes on the same model."""
-    import equinox as eqx
     import jax
     import jax.numpy as jnp
 
     import grasp
     from grasp.planners.plan import plan_batch
 
-    model, affordances = parts(width)
+    both = parts(width)
     key = jax.random.key(1)
     observations = jax.random.normal(key, (batch, OBSERVATION))
-    roots = jax.vmap(model.encode)(observations, jnp.zeros((batch, 0)))
-    planned = eqx.filter_jit(plan_batch)
-    searched = eqx.filter_jit(lambda planner: planner.search(model, affordances, roots, key))
+    roots = jax.vmap(both[0].encode)(observations, jnp.zeros((batch, 0)))
+
+    def contender(plan: Callable[..., Any]) -> Callable[[], Any]:
+        """Compiled as an agent's decisions are."""
+        planned, arrays = called(plan, both)
+        return lambda: jax.block_until_ready(planned(arrays, roots, key))
+
     planners = {f"tree D {depth}": grasp.CompleteTree(depth, 0.5) for depth in (1, 2, 3)}
     planners |= {f"UCT-50 D {depth}": grasp.UCT(50, depth) for depth in (3, 5)}
     planners["Gumbel-16"] = grasp.Gumbel(16)
-    contenders: dict[str, Callable[[], Any]] = {
-        name: lambda planner=planner: planned(planner, model, affordances, roots, key).value
+    contenders = {
+        name: contender(functools.partial(plan_batch, planner))
         for name, planner in planners.items()
     }
-    for count in (16, 50):
-        engine = grasp.Gumbel(count)
-        contenders[f"mctx {count}"] = lambda engine=engine: jax.block_until_ready(searched(engine))
-    return contenders
+    return contenders | {
+        f"mctx {count}": contender(grasp.Gumbel(count).search) for count in (16, 50)
+    }
+
+
+def called(function: Callable[..., Any], parts: Any) -> tuple[Callable[..., Any], Any]:
+    """`function(*parts, ...)` compiled as `CompiledAgent` does it, and the arrays to call it by."""
+    import equinox as eqx
+
+    from grasp.agents.compiled import compiled
+
+    arrays, static = eqx.partition(parts, eqx.is_array)
+    return compiled(lambda arrays, *rest: function(*eqx.combine(arrays, static), *rest)), arrays
 
 
 def pytorch(width: int, batch: int) -> dict[str, Callable[[], Any]]:
@@ -107,15 +120,15 @@ def literal(width: int) -> dict[str, Callable[[], Any]]:
     sys.path.append(str(Path(__file__).parents[1] / "tests"))
     from planners.test_uct import literal as searched
 
-    model, affordances = parts(width)
+    both = model, affordances = parts(width)
     key, planner = jax.random.key(1), grasp.UCT(50, 3)
     root = model.encode(jnp.ones(OBSERVATION), jnp.zeros(0))
     compiled = types.SimpleNamespace(
         step=eqx.filter_jit(model.step), value=eqx.filter_jit(model.value)
     )
     proposed = eqx.filter_jit(affordances)
-    planned = eqx.filter_jit(lambda root: planner(model, affordances, root, key))
+    planned, arrays = called(planner, both)
     return {
-        "ours": lambda: planned(root).value,
+        "ours": lambda: planned(arrays, root, key).value,
         "literal": lambda: searched(compiled, proposed, root, planner, key),
     }

@@ -8,14 +8,16 @@ affordances; below, an affordance is taken where its visits lag most behind the 
     pi(b|s) = softmax(log prior(b|s) + sigma(Q(s, b))),
 
 with Q completed by a mixed value where an affordance was not tried. The search is `mctx`'s and
-carries no gradient. Each simulation's path is then walked again with gradient,
+carries no gradient. What it backed up, Q(s0, b), is the mean over the simulations that began with b
+of
 
     G = r_1 + gamma^n_1 (r_2 + ... gamma^n_d v(s_d)),
 
-and Q(s0, b) is the mean G of the simulations that began with b: what the search itself backed up.
+so where a gradient is asked for, and only there, each simulation's path is walked again.
 """
 
 import dataclasses
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -37,6 +39,7 @@ class Search(NamedTuple):
     visits: Int[Array, " K"]  # at the root, as the rest
     policy: Float[Array, " K"]
     prior: Float[Array, " K"]
+    q_values: Float[Array, " K"]  # 0 where not tried
     value: Float[Array, ""]  # the value network's
 
 
@@ -73,8 +76,10 @@ class Gumbel:
 
     def batch(self, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray) -> Plan:
         found = self.search(model, affordances, roots, key)
-        q_values = jax.vmap(lambda root, found: _followed(model, affordances, root, found))(
-            roots, found
+        q_values = _q_values(
+            lambda roots, found: jax.vmap(partial(_walked, model, affordances))(roots, found),
+            roots,
+            found,
         )  # [B, K]
         actions = jax.vmap(affordances)(roots)  # [B, K, action]
         values = jnp.sum(found.policy * q_values, axis=-1)
@@ -119,6 +124,7 @@ class Gumbel:
             visits=tree.children_visits[:, 0],
             policy=jnp.asarray(found.action_weights),
             prior=jax.nn.softmax(logits),
+            q_values=_at_root(tree),
             value=values,
         )
 
@@ -134,9 +140,31 @@ class Gumbel:
         return affordances.prior
 
 
-def _followed(
-    model: Model, affordances: Affordances, root: Any, found: Search
-) -> Float[Array, " K"]:
+def _q_values(walked: Any, roots: Any, found: Search) -> Float[Array, "B K"]:
+    """Q at the roots as the search found it, with the gradient of `walked(roots, found)`, which
+    gives the same numbers for more work.
+    """
+    walked, learned = jax.closure_convert(walked, roots, found)  # what it closes over: parameters
+
+    @jax.custom_vjp
+    def q_values(roots: Any, found: Search, learned: Any) -> Float[Array, "B K"]:
+        del roots, learned
+        return jax.vmap(_completed)(found, found.q_values)
+
+    def forward(roots: Any, found: Search, learned: Any):
+        return q_values(roots, found, learned), (roots, found, learned)
+
+    def backward(inputs: Any, gradient: Float[Array, "B K"]):
+        roots, found, learned = inputs
+        _, back = jax.vjp(lambda roots, learned: walked(roots, found, *learned), roots, learned)
+        of_roots, of_learned = back(gradient)
+        return of_roots, None, of_learned
+
+    q_values.defvjp(forward, backward)
+    return q_values(roots, found, learned)
+
+
+def _walked(model: Model, affordances: Affordances, root: Any, found: Search) -> Float[Array, " K"]:
     """Q(s0, .) with gradient; a node always comes after its parent."""
     nodes, K = found.parents.size, found.visits.size
     start = Path(root, jnp.zeros(()), jnp.ones(()), jnp.zeros((), jnp.int32))
@@ -159,8 +187,17 @@ def _followed(
 
     _, (firsts, returns) = jax.lax.scan(walk, paths, jnp.arange(1, nodes))
     began = jax.nn.one_hot(firsts, K, dtype=returns.dtype)  # [simulations, K]
-    means = (began * returns[:, None]).sum(0) / jnp.maximum(found.visits, 1)  # [K]
-    return jnp.where(found.visits > 0, means, _mixed_value(found, means))
+    return _completed(found, (began * returns[:, None]).sum(0) / jnp.maximum(found.visits, 1))
+
+
+def _at_root(tree: Any) -> Float[Array, "B K"]:
+    """r + gamma^n V of the root's children, as mctx has them."""
+    rewards, discounts = tree.children_rewards[:, 0], tree.children_discounts[:, 0]
+    return rewards + discounts * tree.children_values[:, 0]
+
+
+def _completed(found: Search, q_values: Float[Array, " K"]) -> Float[Array, " K"]:
+    return jnp.where(found.visits > 0, q_values, _mixed_value(found, q_values))
 
 
 def _mixed_value(found: Search, q_values: Float[Array, " K"]) -> Float[Array, ""]:

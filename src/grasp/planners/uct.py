@@ -76,6 +76,8 @@ class UCT:
         K = jax.eval_shape(affordances, root).shape[0]
         self.check(K)
         levels = self._levels(model, affordances, root, K)
+        whole = len(levels) == D
+        leaves = jax.vmap(model.value)(levels[-1].children) if whole else None  # [K^D]
         priorities = jax.random.uniform(key, (H, D, K))  # of heads, where the choice is random
 
         def follow(statistics: Statistics, trajectory: Any):
@@ -91,7 +93,7 @@ class UCT:
                     rewards.append(level.edges.rewards[place, head])
                     discounts.append(level.edges.discounts[place, head])
                     place = place * K + head
-                    if depth + 1 == len(levels):
+                    if depth + 1 == len(levels) and not whole:
                         state = jax.tree.map(lambda leaf, at=place: leaf[at], level.children)
                 else:
                     step = model.step(state, affordances(state)[head])
@@ -101,7 +103,8 @@ class UCT:
                 known = statistics.children[node, head]
                 nodes.append(jnp.where(known > 0, known, fresh + depth))
                 heads.append(head)
-            returned, returns = model.value(state), []
+            returned = model.value(state) if leaves is None else leaves[place]
+            returns = []
             for reward, discount in zip(reversed(rewards), reversed(discounts), strict=True):
                 returned = reward + discount * returned
                 returns.append(returned)
