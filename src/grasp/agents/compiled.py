@@ -16,13 +16,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from grasp.agents.agent import Agent, Decision, ModelAgent, Sizes
 from grasp.errors import UsageError
 from grasp.planners.plan import Plan
 from grasp.randomness import Stream, key, origin
 from grasp.replay import Window
+
+Leaves = tuple[Array, ...]  # of an agent's state
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
@@ -50,37 +52,41 @@ class CompiledAgent:
         self.agent = agent
         self.sizes = sizes
         state = agent.init(sizes, key(origin(seed), Stream.INITIALISE, 0))
-        _, static = eqx.partition(state, eqx.is_array)
+        arrays, static = eqx.partition(state, eqx.is_array)
+        self._structure = jax.tree.structure(arrays)
         self._start(seed, state)
 
-        def act(arrays: Any, of: PRNGKeyArray, observations: Any, goals: Any, step: Any) -> Any:
+        def whole(leaves: Leaves) -> Any:
+            return eqx.combine(jax.tree.unflatten(self._structure, leaves), static)
+
+        def act(leaves: Leaves, of: PRNGKeyArray, observations: Any, goals: Any, step: Any) -> Any:
             at = key(of, Stream.ACT, step)
-            return agent.act(eqx.combine(arrays, static), observations, goals, at, step)
+            return agent.act(whole(leaves), observations, goals, at, step)
 
         def act_greedily(
-            arrays: Any, of: PRNGKeyArray, observations: Any, goals: Any, step: Any
+            leaves: Leaves, of: PRNGKeyArray, observations: Any, goals: Any, step: Any
         ) -> Any:
             at = key(of, Stream.EVALUATE, step)
-            return agent.act_greedily(eqx.combine(arrays, static), observations, goals, at)
+            return agent.act_greedily(whole(leaves), observations, goals, at)
 
-        def update(arrays: Any, of: PRNGKeyArray, windows: Window, first: Any) -> Any:
-            def once(arrays: Any, window_and_index: Any) -> tuple[Any, dict[str, Any]]:
+        def update(leaves: Leaves, of: PRNGKeyArray, windows: Window, first: Any) -> Any:
+            def once(leaves: Leaves, window_and_index: Any) -> tuple[Leaves, dict[str, Any]]:
                 window, index = window_and_index
                 at = key(of, Stream.UPDATE, first + index)
-                state, metrics = agent.update(eqx.combine(arrays, static), window, at)
-                return eqx.filter(state, eqx.is_array), metrics
+                state, metrics = agent.update(whole(leaves), window, at)
+                return _leaves(eqx.filter(state, eqx.is_array)), metrics
 
             count = jnp.arange(agent.updates_per_call)
-            after, metrics = jax.lax.scan(once, arrays, (windows, count))
+            after, metrics = jax.lax.scan(once, leaves, (windows, count))
             metrics = jax.tree.map(lambda values: values.mean(0), metrics)
             finite = all_finite((after, metrics))
-            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, arrays)
+            kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, leaves)
             return kept, metrics, finite
 
-        def q_values(arrays: Any, observations: Any, goals: Any, actions: Any) -> Any:
+        def q_values(leaves: Leaves, observations: Any, goals: Any, actions: Any) -> Any:
             if not isinstance(agent, ModelAgent):
                 raise UsageError(f"{type(agent).__name__} has no model to ask; take GA-4")
-            return agent.q_values(eqx.combine(arrays, static), observations, goals, actions)
+            return agent.q_values(whole(leaves), observations, goals, actions)
 
         self._act = compiled(act)
         self._act_greedily = compiled(act_greedily)
@@ -96,14 +102,25 @@ class CompiledAgent:
 
     def _start(self, seed: int, state: Any) -> None:
         self.seed, self.origin = seed, origin(seed)
-        self.arrays = eqx.filter(state, eqx.is_array)  # all that learning changes
+        self.arrays = eqx.filter(state, eqx.is_array)
+
+    @property
+    def arrays(self) -> Any:
+        """All that learning changes, in the shape of the agent's state. It is kept as a list of
+        arrays: taking the state's modules apart at each call would cost more than a decision.
+        """
+        return jax.tree.unflatten(self._structure, self._arrays)
+
+    @arrays.setter
+    def arrays(self, arrays: Any) -> None:
+        self._arrays = _leaves(arrays)
 
     def act(self, observations: np.ndarray, goals: np.ndarray, decisions: int) -> Decision:
         """Explore, for a batch of observations, after `decisions` decisions of the run."""
-        return self._act(self.arrays, self.origin, observations, goals, np.int32(decisions))
+        return self._act(self._arrays, self.origin, observations, goals, np.int32(decisions))
 
     def act_greedily(self, observations: np.ndarray, goals: np.ndarray, step: int = 0) -> Decision:
-        return self._act_greedily(self.arrays, self.origin, observations, goals, np.int32(step))
+        return self._act_greedily(self._arrays, self.origin, observations, goals, np.int32(step))
 
     def plan(self, observations: np.ndarray, goals: np.ndarray) -> Plan:
         plan = self.act_greedily(observations, goals).plan
@@ -117,7 +134,7 @@ class CompiledAgent:
         self, observations: np.ndarray, goals: np.ndarray, actions: np.ndarray
     ) -> np.ndarray:
         """[B, M]: what the model says of any actions [B, M, action], in [-1, 1]."""
-        return np.asarray(self._q_values(self.arrays, observations, goals, actions))
+        return np.asarray(self._q_values(self._arrays, observations, goals, actions))
 
     def update(self, windows: Window, first: int) -> dict[str, Any] | None:
         """`updates_per_call` updates from windows [U, B, ...]; `first` counts those before.
@@ -126,10 +143,14 @@ class CompiledAgent:
         """
         if self._over_devices is not None:
             windows = jax.device_put(windows, self._over_devices)
-        self.arrays, metrics, finite = self._update(
-            self.arrays, self.origin, windows, np.int32(first)
+        self._arrays, metrics, finite = self._update(
+            self._arrays, self.origin, windows, np.int32(first)
         )
         return metrics if finite else None
+
+
+def _leaves(tree: Any) -> Leaves:
+    return tuple(jax.tree.leaves(tree))
 
 
 def all_finite(tree: Any) -> Any:

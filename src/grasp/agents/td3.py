@@ -84,7 +84,7 @@ class TD3:
     rewarded_share: float = 0.0  # of decisions drawn among those with a reward (choice 7)
     warm_up: int = 1_000  # decisions taken at random before learning
     decisions_per_update: int = 1  # fewer learn more from each, and take longer
-    updates_per_call: int = 1  # in one compiled call; changes speed only
+    updates_per_call: int = 4  # in one compiled call; changes speed only
 
     def __post_init__(self) -> None:
         counts = ("width", "batch", "window", "policy_delay", "decisions_per_update")
