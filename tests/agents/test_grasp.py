@@ -1,6 +1,7 @@
 """The agent: probe environments with known answers, targets, compilations, normalisation."""
 
 import dataclasses
+import gc
 
 import equinox as eqx
 import jax
@@ -99,6 +100,17 @@ def test_act_and_update_compile_once():
     assert agent._act._cache_size() == 1
     assert agent._act_greedily._cache_size() == 1
     assert agent._update._cache_size() == 1
+
+
+def test_an_agent_that_is_let_go_leaves_nothing_compiled():
+    def left() -> int:
+        agent = CompiledAgent(Grasp(width=8), Sizes(observation=2, goal=0, action=1), seed=0)
+        agent.act_greedily(np.zeros((1, 2), np.float32), np.zeros((1, 0), np.float32))
+        del agent
+        gc.collect()
+        return len(jax.devices()[0].client.live_executables())
+
+    assert left() == left()
 
 
 def test_an_update_takes_the_place_of_the_agent_before_it_unless_it_is_not_finite():

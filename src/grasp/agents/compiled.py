@@ -51,13 +51,17 @@ class CompiledAgent:
     def __init__(self, agent: Agent, sizes: Sizes, seed: int):
         self.agent = agent
         self.sizes = sizes
-        state = agent.init(sizes, key(origin(seed), Stream.INITIALISE, 0))
-        arrays, static = eqx.partition(state, eqx.is_array)
-        self._structure = jax.tree.structure(arrays)
-        self._start(seed, state)
+        at_first = key(origin(seed), Stream.INITIALISE, 0)
+        shapes = eqx.filter_eval_shape(agent.init, sizes, at_first)
+        _, static = eqx.partition(shapes, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+        # Operation by operation it would take seconds.
+        self._init = jax.jit(lambda at: eqx.filter(agent.init(sizes, at), eqx.is_array))
+        arrays = self._init(at_first)
+        self._structure = structure = jax.tree.structure(arrays)
+        self._start(seed, arrays)
 
-        def whole(leaves: Leaves) -> Any:
-            return eqx.combine(jax.tree.unflatten(self._structure, leaves), static)
+        def whole(leaves: Leaves) -> Any:  # it lives on in JAX's caches, so it does not hold self
+            return eqx.combine(jax.tree.unflatten(structure, leaves), static)
 
         def act(leaves: Leaves, of: PRNGKeyArray, observations: Any, goals: Any, step: Any) -> Any:
             at = key(of, Stream.ACT, step)
@@ -97,12 +101,11 @@ class CompiledAgent:
     def sibling(self, seed: int) -> "CompiledAgent":
         """The same agent from another seed; what is compiled serves both."""
         other = copy.copy(self)
-        other._start(seed, self.agent.init(self.sizes, key(origin(seed), Stream.INITIALISE, 0)))
+        other._start(seed, self._init(key(origin(seed), Stream.INITIALISE, 0)))
         return other
 
-    def _start(self, seed: int, state: Any) -> None:
-        self.seed, self.origin = seed, origin(seed)
-        self.arrays = eqx.filter(state, eqx.is_array)
+    def _start(self, seed: int, arrays: Any) -> None:
+        self.seed, self.origin, self.arrays = seed, origin(seed), arrays
 
     @property
     def arrays(self) -> Any:
