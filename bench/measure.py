@@ -1,17 +1,17 @@
 """Ratios that hold on a noisy machine: the things compared take turns, and the median counts.
 
-Each side is a process of its own (`worker.py`) that answers "run, and say how long it took", and
-one of them works at a time. In one process the thread pools of two libraries stand in each other's
-way: PyTorch's OpenMP threads spin at a barrier after every operation, and where other threads want
-the cores, the one that spins uses up the time that the one it waits for needs. Waiting without
-spinning (OMP_WAIT_POLICY=passive) avoids that and costs a little on a quiet machine, so PyTorch
-runs with whichever of the two is faster here.
+Each side is a process of its own (`worker.py`) that answers "run, and say how long it took", and is
+stopped while others have their turn: PyTorch's OpenMP threads spin while they wait for work, for
+good where they are told to wait actively, and would take a core from the other side. Waiting
+without spinning (OMP_WAIT_POLICY=passive) costs PyTorch a little on a quiet machine and saves much
+on a busy one, so it runs with whichever of the two is faster here.
 """
 
 import dataclasses
 import functools
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -99,20 +99,29 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | threads,
         )  # fmt: skip
         answer = self._answer()
+        self._pause()
         self.names: list[str] = answer.get("names", [])
         self.missing: str | None = answer.get("missing")
 
     def run(self, name: str) -> dict[str, float]:
         """Seconds per call, the process's peak memory, and what the contender says itself."""
         assert self._process.stdin is not None
+        self._process.send_signal(signal.SIGCONT)
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
-        return self._answer()
+        answer = self._answer()
+        self._pause()
+        return answer
 
     def close(self) -> None:
         assert self._process.stdin is not None
+        self._process.send_signal(signal.SIGCONT)
         self._process.stdin.close()
         self._process.wait()
+
+    def _pause(self) -> None:
+        """Between its turns a side takes nothing from the others."""
+        self._process.send_signal(signal.SIGSTOP)
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
