@@ -86,13 +86,19 @@ def ours(width: int, batch: int) -> dict[str, Callable[[], Any]]:
 
 
 def called(function: Callable[..., Any], parts: Any) -> tuple[Callable[..., Any], Any]:
-    """`function(*parts, ...)` compiled as `CompiledAgent` does it, and the arrays to call it by."""
+    """`function(*parts, ...)` as `CompiledAgent` compiles it, and the arrays to call it with."""
     import equinox as eqx
+    import jax
 
     from grasp.agents.compiled import compiled
 
     arrays, static = eqx.partition(parts, eqx.is_array)
-    return compiled(lambda arrays, *rest: function(*eqx.combine(arrays, static), *rest)), arrays
+    leaves, structure = jax.tree.flatten(arrays)
+
+    def whole(leaves: Any, *rest: Any) -> Any:
+        return function(*eqx.combine(jax.tree.unflatten(structure, leaves), static), *rest)
+
+    return compiled(whole), tuple(leaves)
 
 
 def pytorch(width: int, batch: int) -> dict[str, Callable[[], Any]]:
