@@ -30,8 +30,8 @@ Leaves = tuple[Array, ...]  # of an agent's state
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` as it is fastest here.
 
-    On a CPU, XLA hands chains of layers to YNNPACK; its plain matrix products are faster by a tenth
-    to a fifth in an update (docs/performance.md).
+    On a CPU, XLA hands chains of layers to YNNPACK; its plain matrix products make an update faster
+    by up to a fifth (docs/performance.md).
     """
     return jax.jit(function, compiler_options=_plain_products(), **options)
 

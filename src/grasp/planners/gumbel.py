@@ -76,11 +76,7 @@ class Gumbel:
 
     def batch(self, model: Model, affordances: Affordances, roots: Any, key: PRNGKeyArray) -> Plan:
         found = self.search(model, affordances, roots, key)
-        q_values = _q_values(
-            lambda roots, found: jax.vmap(partial(_walked, model, affordances))(roots, found),
-            roots,
-            found,
-        )  # [B, K]
+        q_values = _q_values(jax.vmap(partial(_walked, model, affordances)), roots, found)  # [B, K]
         actions = jax.vmap(affordances)(roots)  # [B, K, action]
         values = jnp.sum(found.policy * q_values, axis=-1)
         return Plan(actions, q_values, found.policy, values)

@@ -76,8 +76,7 @@ class UCT:
         K = jax.eval_shape(affordances, root).shape[0]
         self.check(K)
         levels = self._levels(model, affordances, root, K)
-        whole = len(levels) == D
-        leaves = jax.vmap(model.value)(levels[-1].children) if whole else None  # [K^D]
+        leaves = jax.vmap(model.value)(levels[-1].children) if len(levels) == D else None  # [K^D]
         priorities = jax.random.uniform(key, (H, D, K))  # of heads, where the choice is random
 
         def follow(statistics: Statistics, trajectory: Any):
@@ -93,7 +92,7 @@ class UCT:
                     rewards.append(level.edges.rewards[place, head])
                     discounts.append(level.edges.discounts[place, head])
                     place = place * K + head
-                    if depth + 1 == len(levels) and not whole:
+                    if depth + 1 == len(levels):
                         state = jax.tree.map(lambda leaf, at=place: leaf[at], level.children)
                 else:
                     step = model.step(state, affordances(state)[head])
