@@ -39,16 +39,32 @@ def window_of(B=4, n=3, goal=0, **changes):
     return window._replace(**changes)
 
 
-def test_value_targets_by_hand():
+def test_n_step_targets_by_hand():
     targets = value_targets(
-        jnp.array([1.0, 2.0, 3.0]), jnp.array([0.5, 0.5, 0.5]), jnp.asarray(8.0)
+        jnp.array([1.0, 2.0, 3.0]), jnp.full(3, 0.5), jnp.array([-70.0, -70.0, 8.0]), trace=1
     )
     np.testing.assert_allclose(targets, [1 + 0.5 * 5.5, 2 + 0.5 * 7, 3 + 0.5 * 8, 8])
 
 
-def test_neutral_padding_passes_the_bootstrap_through():
+def test_one_step_targets_by_hand():
     targets = value_targets(
-        jnp.array([1.0, 0.0, 0.0]), jnp.array([0.9, 1.0, 1.0]), jnp.asarray(10.0)
+        jnp.array([1.0, 2.0, 3.0]), jnp.full(3, 0.5), jnp.array([4.0, 6.0, 8.0]), trace=0
+    )
+    np.testing.assert_allclose(targets, [1 + 0.5 * 4, 2 + 0.5 * 6, 3 + 0.5 * 8, 8])
+
+
+def test_targets_between_by_hand():
+    targets = value_targets(
+        jnp.array([1.0, 2.0]), jnp.array([0.5, 0.9]), jnp.array([4.0, 10.0]), trace=0.25
+    )
+    last = 2 + 0.9 * 10
+    np.testing.assert_allclose(targets, [1 + 0.5 * (0.75 * 4 + 0.25 * last), last, 10])
+
+
+@pytest.mark.parametrize("trace", [1, 0.5, 0])
+def test_neutral_padding_passes_the_bootstrap_through(trace):
+    targets = value_targets(
+        jnp.array([1.0, 0.0, 0.0]), jnp.array([0.9, 1.0, 1.0]), jnp.full(3, 10.0), trace
     )
     np.testing.assert_allclose(targets, [10, 10, 10, 10])
 
@@ -58,38 +74,54 @@ def parts(key):
     return small_model(key), small_affordances(key, 3), CompleteTree(2, 0.5)
 
 
+@pytest.mark.parametrize("trace", [1, 0.3, 0])
 @pytest.mark.parametrize("bootstrap", ["planner", "value"])
-def test_window_targets_bootstrap_at_the_last_real_observation(parts, key, bootstrap):
+def test_window_targets_bootstrap_at_the_real_observations(parts, key, bootstrap, trace):
     model, affordances, planner = parts
     window = window_of()
-    targets = window_targets(model, affordances, planner, window, key, bootstrap=bootstrap)
-    for row in range(4):
-        last = model.encode(window.observations[row, -1], window.goals[row, -1])
+    targets = window_targets(
+        model, affordances, planner, window, key, bootstrap=bootstrap, trace=trace
+    )
+
+    def value(row, j):
+        state = model.encode(window.observations[row, j], window.goals[row, j])
         if bootstrap == "planner":
-            expected = float(planner(model, affordances, last, key).q_values.max())
-        else:
-            expected = float(model.value(last))
+            return float(planner(model, affordances, state, key).q_values.max())
+        return float(model.value(state))
+
+    for row in range(4):
+        expected = value(row, 3)
         for j in reversed(range(4)):
             np.testing.assert_allclose(targets[row, j], expected, rtol=1e-4, atol=1e-5)
             if j:
-                expected = float(window.rewards[row, j - 1]) + 0.99 * expected
+                following = (1 - trace) * value(row, j) + trace * expected
+                expected = float(window.rewards[row, j - 1]) + 0.99 * following
 
 
-def test_a_terminated_window_has_no_bootstrap(parts, key):
+@pytest.mark.parametrize("trace", [1, 0])
+def test_a_terminated_window_has_no_bootstrap(parts, key, trace):
     model, affordances, planner = parts
     window = window_of(
         rewards=jnp.array([[1.0, 5.0, 0.0]] * 4),
         durations=jnp.array([[1.0, 1.0, 0.0]] * 4),
         terminated=jnp.ones(4, bool),
     )
-    targets = window_targets(model, affordances, planner, window, key, bootstrap="planner")
-    np.testing.assert_allclose(targets, [[1 + 0.99 * 5, 5, 0, 0]] * 4, rtol=1e-6)
+    targets = window_targets(
+        model, affordances, planner, window, key, bootstrap="planner", trace=trace
+    )
+    np.testing.assert_allclose(targets[:, 1:], [[5, 0, 0]] * 4, rtol=1e-6)
+    if trace:
+        np.testing.assert_allclose(targets[:, 0], [1 + 0.99 * 5] * 4, rtol=1e-6)
+    else:  # what follows the first decision is judged by the plan there
+        states = jax.vmap(model.encode)(window.observations[:, 1], window.goals[:, 1])
+        plans = jax.vmap(lambda state: planner(model, affordances, state, key))(states)
+        np.testing.assert_allclose(targets[:, 0], 1 + 0.99 * plans.q_values.max(-1), rtol=1e-5)
 
 
 def test_durations_discount_the_targets(parts, key):
     model, affordances, planner = parts
     window = window_of(durations=jnp.array([[2.0, 7.0, 1.0]] * 4), terminated=jnp.ones(4, bool))
-    targets = window_targets(model, affordances, planner, window, key, bootstrap="planner")
+    targets = window_targets(model, affordances, planner, window, key, bootstrap="planner", trace=1)
     rewards = np.asarray(window.rewards)
     by_hand = rewards[:, 0] + 0.99**2 * (rewards[:, 1] + 0.99**7 * rewards[:, 2])
     np.testing.assert_allclose(targets[:, 0], by_hand, rtol=1e-5)

@@ -1,16 +1,19 @@
 """The two losses of Algorithm 1 and the targets they share.
 
-    v_j      = r_j + gamma^{n_j} v_{j+1},   v_{i+n} = max_b Q_target(encode_target(x_{i+n}), b)
+    v_j      = r_j + gamma^{n_j} ((1 - lambda) u_{j+1} + lambda v_{j+1}),   v_{i+n} = u_{i+n},
+               u_j = max_b Q_target(encode_target(x_j), b);   the paper's lambda is 1
     L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
                [+ (log n_j - log duration(s_j, a_j))^2 for options]
                [+ cross-entropy of continuation(s_j, a_j) with whether the episode went on]
     L_afford = - sum_j V(s_j),   V the planner's root value
 
-(choices 1, 2 and 10 say how this differs from the paper's letter).
+(choices 1, 2, 10 and 30 say how this differs from the paper's letter).
 
 A loss is differentiated with respect to its first argument and nothing else: the model loss never
 sees the affordances, and the affordance loss takes the model as a constant.
 """
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -26,17 +29,23 @@ Metrics = dict[str, Float[Array, "..."]]
 
 
 def value_targets(
-    rewards: Float[Array, " n"], discounts: Float[Array, " n"], bootstrap: Float[Array, ""]
+    rewards: Float[Array, " n"],
+    discounts: Float[Array, " n"],
+    following: Float[Array, " n"],
+    trace: float | int,
 ) -> Float[Array, " states"]:
-    """v_j = r_j + d_j v_{j+1} backwards from the bootstrap, which is the last entry."""
+    """v_j = r_j + d_j ((1 - trace) u_{j+1} + trace v_{j+1}) backwards from v_n = u_n, where
+    `following` holds u_1 .. u_n.
+    """
 
-    def back(following, decision):
-        reward, discount = decision
-        target = reward + discount * following
+    def back(later, decision):
+        reward, discount, value = decision
+        target = reward + discount * ((1 - trace) * value + trace * later)
         return target, target
 
-    _, targets = jax.lax.scan(back, bootstrap, (rewards, discounts), reverse=True)
-    return jnp.append(targets, bootstrap)
+    last = following[-1]
+    _, targets = jax.lax.scan(back, last, (rewards, discounts, following), reverse=True)
+    return jnp.append(targets, last)
 
 
 def window_targets(
@@ -47,18 +56,26 @@ def window_targets(
     key: PRNGKeyArray,
     *,
     bootstrap: str,
+    trace: float | int,
     smoothing: float | int = 0,
 ) -> Float[Array, "B states"]:
     """Value targets of every state of every window, with the parameters given (the target ones)."""
-    last = jax.vmap(model.encode)(window.observations[:, -1], window.goals[:, -1])
+    B, n = window.rewards.shape
+    first = n if trace == 1 else 1  # of the states that are planned from: n-step returns need one
+    states = jax.vmap(jax.vmap(model.encode))(
+        window.observations[:, first:], window.goals[:, first:]
+    )
+    states = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), states)
     if bootstrap == "planner":
         plan_key, noise_key = jax.random.split(key)
         considered = smoothed(affordances, smoothing, noise_key)
-        values = plan_batch(planner, model, considered, last, plan_key).q_values.max(-1)  # [B]
+        values = plan_batch(planner, model, considered, states, plan_key).q_values.max(-1)
     else:
-        values = jax.vmap(model.value)(last)  # [B]
-    values = jnp.where(window.terminated, 0, values)
-    return jax.vmap(value_targets)(window.rewards, model.discount**window.durations, values)
+        values = jax.vmap(model.value)(states)
+    values = jnp.broadcast_to(values.reshape(B, -1), (B, n))
+    values = jnp.where(window.terminated[:, None] & _final(window), 0, values)
+    discounts = model.discount**window.durations
+    return jax.vmap(partial(value_targets, trace=trace))(window.rewards, discounts, values)
 
 
 def unroll(model: ValueEquivalentModel, window: Window) -> tuple[AbstractState, Prediction]:
@@ -130,9 +147,13 @@ def model_loss(
 
 def last_of_all(window: Window) -> Bool[Array, "B n"]:
     """The decisions after which the episode ended for good."""
-    taken = window.durations > 0  # [B, n]
-    more = jnp.concatenate([taken[:, 1:], jnp.zeros_like(taken[:, :1])], axis=1)
-    return window.terminated[:, None] & taken & ~more
+    return window.terminated[:, None] & (window.durations > 0) & _final(window)
+
+
+def _final(window: Window) -> Bool[Array, "B n"]:
+    """The decisions after which the window has no more."""
+    ended = window.durations[:, 1:] == 0  # [B, n-1] padding follows
+    return jnp.concatenate([ended, jnp.ones_like(ended, shape=(len(ended), 1))], axis=1)
 
 
 def affordance_loss(

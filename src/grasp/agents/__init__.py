@@ -43,6 +43,7 @@ _PAPER: dict[str, Any] = {
     "initial_spread": 0.0,
     "discount": 0.99,
     "bootstrap": "planner",
+    "trace": 1.0,
     "model_learning_rate": 1e-4,
     "affordance_learning_rate": 1e-3,
     "learning_rate_end": 1.0,

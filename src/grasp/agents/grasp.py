@@ -34,7 +34,7 @@ _COUNTS = (
 )  # fmt: skip
 _SHARES = (
     "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
-    "learning_rate_end",
+    "learning_rate_end", "trace",
 )  # fmt: skip
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
@@ -88,7 +88,8 @@ class Grasp:
     window: int = 3  # n, decisions in a row out of the replay
     batch: int = 128  # windows per update
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
-    bootstrap: Literal["planner", "value"] = "planner"  # end of the n-step return (choice 1)
+    bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
+    trace: float = 0.0  # weight of the decisions recorded after the first; 1: n-step (choice 30)
     model_learning_rate: float = 5e-4  # of all but the affordances
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
     learning_rate_end: float = 1.0  # share of both rates that is left in the end (choice 29)
@@ -255,6 +256,7 @@ class Grasp:
             window,
             target_key,
             bootstrap=self.bootstrap,
+            trace=self.trace,
             smoothing=self.smoothing,
         )
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(

@@ -11,6 +11,7 @@ on actions and on options.
 
 import dataclasses
 import math
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -182,9 +183,11 @@ class TD3:
         last = (jax.vmap(target.encode)(window.observations[:, -1]), window.goals[:, -1])
         actions = self.smoothed(jax.vmap(target.act_on)(*last), key)
         values = jnp.minimum(*(q_values(critic, *last, actions) for critic in target.critics))
-        values = jnp.where(window.terminated, 0, values)
-        returns = jax.vmap(value_targets)(
-            window.rewards, self.discount**window.durations, values
+        values = jnp.where(window.terminated, 0, values)[:, None]
+        returns = jax.vmap(partial(value_targets, trace=1))(
+            window.rewards,
+            self.discount**window.durations,
+            jnp.broadcast_to(values, window.rewards.shape),
         )  # [B, n+1]
         return returns[:, 0]
 
