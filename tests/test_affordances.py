@@ -29,6 +29,15 @@ def test_heads_read_what_their_name_says(key, conditioning, reads_features, read
     assert all_zero(sensed.goal) != reads_goal
 
 
+@pytest.mark.parametrize("hidden", [0, 1, 2])
+def test_heads_without_hidden_layers_are_linear_in_the_abstract_state(key, hidden):
+    affordances = small_affordances(key, 3, hidden=hidden)
+    states = random_states(key, 2)
+    between = of(jax.tree.map(lambda leaf: leaf.mean(0, keepdims=True), states), 0)
+    mean = jax.vmap(affordances.raw)(states).mean(0)
+    assert np.allclose(affordances.raw(between), mean, atol=1e-6) == (hidden == 0)
+
+
 def test_smoothed_proposals_miss_by_the_deviation_each_state_in_its_own_way(key):
     affordances = small_affordances(key, 3)
     states = random_states(key, 2_000)

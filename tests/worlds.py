@@ -67,7 +67,13 @@ def small_model(
 
 
 def small_affordances(
-    key: Any, K: int, *, goal: int = 0, conditioning: Any = "goal", prior: bool = False
+    key: Any,
+    K: int,
+    *,
+    goal: int = 0,
+    conditioning: Any = "goal",
+    hidden: int = 2,
+    prior: bool = False,
 ) -> Any:
     return AffordanceModule(
         conditioning=conditioning,
@@ -77,6 +83,7 @@ def small_affordances(
         num_affordances=K,
         width=16,
         initial_spread=1.0,
+        hidden=hidden,
         prior=prior,
         key=key,
     )

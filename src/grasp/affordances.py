@@ -68,6 +68,7 @@ class AffordanceModule(eqx.Module):
         num_affordances: int,
         width: int,
         initial_spread: float,
+        hidden: int = 2,
         prior: bool = False,
         key: PRNGKeyArray,
     ):
@@ -79,7 +80,7 @@ class AffordanceModule(eqx.Module):
         self.offsets = initial_spread * jax.random.uniform(offsets_key, shape, minval=-1, maxval=1)
         inputs = {"goal": [features, goal_size], "state": [features], "none": None}[conditioning]
         self.mappings = inputs and MLP(
-            inputs, num_affordances * action_size, width=width, hidden=2, key=mappings_key
+            inputs, num_affordances * action_size, width=width, hidden=hidden, key=mappings_key
         )
         self.prior_head = (
             MLP([features, goal_size], num_affordances, width=width, hidden=2, key=prior_key)

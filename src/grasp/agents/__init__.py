@@ -41,6 +41,7 @@ _PAPER: dict[str, Any] = {
     "normalise_observations": False,
     "relative_temperature": False,
     "initial_spread": 0.0,
+    "head_layers": 2,
     "discount": 0.99,
     "bootstrap": "planner",
     "trace": 1.0,
@@ -65,6 +66,7 @@ _PAPER: dict[str, Any] = {
 # What learns best where decisions are options and rewards are rare (choice 7).
 _OPTIONS: dict[str, Any] = {
     "model_learning_rate": 1e-3,
+    "trace": 1.0,
     "decisions_per_update": 4,
     "rewarded_share": 0.1,
     "warm_up": 10_000,
@@ -73,12 +75,14 @@ _OPTIONS: dict[str, Any] = {
     "greedy_share": 0.2,
 }
 
-# Heads that serve every goal at once: learned one step ahead (choice 26), at rates that fall, so
-# that they settle on the middle of what they aim at (choice 29).
+# Heads that serve every goal at once: learned one step ahead (choice 26), too simple to change what
+# they aim at from place to place (choice 31), at rates that fall, so that they settle on its middle
+# (choice 29).
 _SA: dict[str, Any] = {
     "learning_depth": 1,
+    "head_layers": 1,
     "learning_rate_end": 0.05,
-    "learning_rate_hold": 94_000,
+    "learning_rate_hold": 50_000,
     "learning_rate_fall": 10_000,
 }
 

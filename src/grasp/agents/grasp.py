@@ -39,7 +39,7 @@ _SHARES = (
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "learning_depth", "noise_end", "noise_decisions", "learning_rate_hold",
+    "learning_depth", "head_layers", "noise_end", "noise_decisions", "learning_rate_hold",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
@@ -83,6 +83,7 @@ class Grasp:
     predict_termination: bool = True  # else the end is learned as absorbing (choice 10)
     normalise_observations: bool = True  # by their running mean and deviation (choice 20)
     initial_spread: float = 1.0  # of the heads before tanh (choice 6)
+    head_layers: int = 2  # hidden layers between the abstract state and the heads (choice 31)
 
     discount: float = 0.99  # gamma
     window: int = 3  # n, decisions in a row out of the replay
@@ -178,6 +179,7 @@ class Grasp:
             num_affordances=self.num_affordances,
             width=self.width,
             initial_spread=self.initial_spread,
+            hidden=self.head_layers,
             prior=getattr(self.planner, "prior", "uniform") == "learned",
             key=key,
         )
