@@ -81,6 +81,7 @@ def training(
     agent: Any, seeds: Sequence[int] = (0,), num_envs: int = 1
 ) -> Iterator[Callable[[int], None]]:
     """A function that trains on, without evaluations, to a number of environment steps per seed."""
+    from grasp.cores import visible_cores
     from grasp.environments import make
     from grasp.environments.boundary import Boundary
     from grasp.log import Log
@@ -102,7 +103,7 @@ def training(
             sibling = loops[0].agent if loops else None
             loops.append(Loop(told, run, lambda: Boundary(make(TASK), TASK), Log(run), sibling))
             loops[-1].start()
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(visible_cores()) as pool:
 
             def trained(until: int) -> None:
                 while loops[0].counters.environment_steps < until:

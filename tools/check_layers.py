@@ -8,7 +8,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 
 # From the bottom up. Modules of one layer do not import each other, except inside the same folder.
 LAYERS: list[set[str]] = [
-    {"errors", "networks", "figures", "statistics"},
+    {"cores", "errors", "networks", "figures", "statistics"},
     {"files", "watchdog", "images"},
     {"runs", "curves"},
     {"sweeps"},

@@ -1,7 +1,6 @@
 """The commands that make and show many runs: grasp sweep, grasp reproduce, grasp report."""
 
 import dataclasses
-import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ import tyro
 
 from grasp.agents import check_agent
 from grasp.command_line import parse, prepare_jax, train_flags
+from grasp.cores import visible_cores
 from grasp.environments import check_task
 from grasp.errors import UsageError
 from grasp.sweeps import Job, Process, Progress, Start, refuse_strangers, refuse_twins, run_jobs
@@ -151,7 +151,7 @@ def starter(where: Where) -> tuple[Start, int]:
 
         cluster = RayJobs(where.address, where.workers)
         return cluster.start, where.workers or cluster.cores
-    return Process, where.workers or len(os.sched_getaffinity(0))
+    return Process, where.workers or visible_cores()
 
 
 def summed_up(table: Iterable[Progress]) -> int:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from grasp.cores import visible_cores
 from grasp.environments.boundary import Boundary
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.files import Arrays, Facts
@@ -127,7 +128,7 @@ def ring(checkpoint: Checkpoint, run: Run) -> Arrays:
 
 def machine() -> Facts:
     """What the bits of a run depend on beside its configuration."""
-    cores = os.environ.get("PJRT_NPROC") or len(os.sched_getaffinity(0))
+    cores = os.environ.get("PJRT_NPROC") or visible_cores()
     return {"jax": jax.__version__, "numpy": np.__version__, "threads": int(cores)}
 
 

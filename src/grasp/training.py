@@ -11,7 +11,6 @@ environments and directory: what is compiled serves all, and the cores learn for
 """
 
 import dataclasses
-import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +29,7 @@ from grasp.checkpoints import (
     restored_arrays,
     world_arrays,
 )
+from grasp.cores import visible_cores
 from grasp.environments.boundary import Boundary, Outcome
 from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, GraspError
 from grasp.evaluation import Stopped, play, score, share_of_successes
@@ -324,7 +324,7 @@ def train(loops: Sequence[Loop]) -> None:
     several (its `problem`) does not end the others.
     """
     running = _going(loops, Loop.start)
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(max_workers=visible_cores()) as pool:
         while running:
             running = turn(running, pool)
 
