@@ -158,6 +158,14 @@ def test_a_file_or_a_foreign_folder_is_no_place_for_a_run(tmp_path):
     Run(tmp_path / "killed").claim(CONFIG)  # what a kill left is no foreign file
 
 
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5_000])
+def test_a_name_that_no_folder_can_have_is_refused(tmp_path, name):
+    run = Run(tmp_path / name)
+    run.refuse_if_locked()  # nobody can be there
+    with pytest.raises(UsageError, match="give another --run"), run.locked():
+        pass
+
+
 def test_a_second_run_in_one_directory_is_refused_until_the_first_is_gone(tmp_path):
     first, second = Run(tmp_path).locked(), Run(tmp_path).locked()
     with first:

@@ -165,7 +165,10 @@ def fuzzed_commands(trials: int, seed: int = 0) -> Row:
                     for _ in range(draw.randrange(1, 4)):
                         line += [draw.choice(flags), draw.choice(words)]
                     code = _code(lambda line=line: main(line))
-            held += code in (0, 2) and "Traceback" not in errors.getvalue()
+            if code in (0, 2) and "Traceback" not in errors.getvalue():
+                held += 1
+            else:
+                print(f"not held: exit {code}, {errors.getvalue()[-300:]}")
         except Exception as problem:  # a traceback for the user
             print(f"not held: {problem!r}")
     session.train = before

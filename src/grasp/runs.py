@@ -140,13 +140,17 @@ class Run:
             yield
 
     def refuse_if_locked(self) -> None:
-        """The same refusal before anything is imported or made."""
-        with contextlib.suppress(FileNotFoundError, PermissionError, NotADirectoryError):
+        """The same refusal before anything is imported or made; a place where nothing can be holds
+        no lock.
+        """
+        try:
             descriptor = os.open(self.path / ".lock", os.O_RDONLY)
-            try:
-                self._take(descriptor)
-            finally:
-                os.close(descriptor)
+        except (OSError, ValueError):
+            return
+        try:
+            self._take(descriptor)
+        finally:
+            os.close(descriptor)
 
     def save(self, step: tuple[int, int], parts: dict[str, Arrays], facts: Facts) -> None:
         """Write the checkpoint of a step; the one before stays to fall back to."""
@@ -299,8 +303,14 @@ class Run:
             return stamp(file.read())
 
     def _check_place(self) -> None:
+        if "\0" in str(self.path):
+            raise UsageError(f"{str(self.path)!r} is no name for a folder; give another --run")
         for place in (self.path, *self.path.parents):
-            if place.exists() and not place.is_dir():
+            try:
+                is_file = place.exists() and not place.is_dir()
+            except OSError as problem:  # a name too long, a folder that may not be entered
+                raise UsageError(f"{place}: {problem.strerror}; give another --run") from None
+            if is_file:
                 raise UsageError(f"{place} is a file; give another --run")
 
     def _take(self, descriptor: int) -> None:

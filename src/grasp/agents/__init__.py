@@ -149,6 +149,8 @@ def agent_named(
     else:
         usual = (_OPTIONS if options else {}) | (_IMAGES if images else {}) | _TASKS.get(task, {})
         agent = dataclasses.replace(agent, **usual)
+        if options:  # as warm as its runs were (choice 4)
+            agent = dataclasses.replace(agent, planner=CompleteTree(depth=1, temperature=0.5))
     if search:
         paths = int(search["budget"])
         planner = UCT(paths) if search["planner"] == "UCT" else Gumbel(paths)

@@ -73,7 +73,7 @@ class Grasp:
 
     affordances: Conditioning = "goal"  # what the heads read: GA, SA or A
     num_affordances: int = 4  # K, the number of heads
-    planner: Planner = CompleteTree(depth=1, temperature=0.5)
+    planner: Planner = CompleteTree(depth=1, temperature=0.1)
     learning_depth: int = 0  # of the tree that is learned through; 0: the planner's (choice 26)
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 

@@ -122,7 +122,7 @@ def shown_tree(agent: Grasp) -> tuple[CompleteTree, int]:
     planner: Any = agent.planner
     depth = int(getattr(planner, "depth", 1))
     tree = (
-        planner if isinstance(planner, CompleteTree) else CompleteTree(depth=depth, temperature=0.5)
+        planner if isinstance(planner, CompleteTree) else CompleteTree(depth=depth, temperature=0.1)
     )
     K, shown, nodes = agent.num_affordances, 1, agent.num_affordances
     while shown < max(depth, DEEPEST) and nodes + K ** (shown + 1) <= MOST_NODES:

@@ -46,7 +46,7 @@ class CompleteTree:
         if isinstance(self.temperature, float | int) and not self.temperature > 0:
             raise UsageError(
                 f"planner temperature is {self.temperature}; it must be above 0: "
-                "use --planner.temperature 0.5"
+                "use --planner.temperature 0.1"
             )
 
     def at_scale(self, spread: Float[Array, ""]) -> "CompleteTree":
