@@ -27,21 +27,24 @@ def kill_and_resume(
     assert (expected, log) == ending(place / f"{agent}-{task}-whole-1"), (
         "the task is not deterministic"
     )
-    last = len(log) and log[-1]["decisions"]
-    held = logs = 0
+    last = log[-1]["decisions"]
+    held = logs = tried = 0
     fell: list[int] = []  # decisions of the last checkpoint when the kill came
-    tried = 0
+    parts = draw.sample(range(trials), trials)  # of the run, one for each kill
     while tried < trials:
         path = place / f"{agent}-{task}-killed"
         shutil.rmtree(path, ignore_errors=True)
         child = in_child(lambda path=path: train_small(path, task, agent))
-        while tried % 5 and not any(path.glob("checkpoints/step-*")) and not _ended(child):
-            time.sleep(0.002)  # four of five kills come after a checkpoint, one at any moment
-        began, moment = time.monotonic(), draw.uniform(0.0, 0.5 if tried % 5 else 1.0) * seconds
+        if tried % 5:  # four of five kills come after a checkpoint in their part, one at any moment
+            aim, moment = last * (parts[tried] + draw.random()) / trials, draw.uniform(0, 0.1)
+        else:
+            aim, moment = -1, draw.uniform(0, seconds)
+        while _newest(path) < aim and not _ended(child):
+            time.sleep(0.002)
+        began = time.monotonic()
         while (passed := time.monotonic() - began) < moment and not _ended(child):
             time.sleep(0.002)
         if passed < moment:
-            seconds *= 0.9
             os.waitpid(child, 0)
             continue  # it was through already
         os.kill(child, signal.SIGKILL)
@@ -58,10 +61,19 @@ def kill_and_resume(
     for at in fell:
         quarters[min(4 * at // max(last, 1), 3)] += 1
     after = sum(at > 0 for at in fell)
+    assert trials < 10 or (min(quarters) and after > trials / 2), (
+        f"kills do not fall across the run: {quarters} by quarters, {after} after a checkpoint"
+    )
     note = f"{after} after a checkpoint; by quarters of the run {quarters}"
     ends = f"SIGKILL of {agent} on {task}, then resume: the digest of the uninterrupted run"
     same = f"metrics.jsonl of {agent} on {task} after kills equals the uninterrupted but for time"
     return [Row(ends, tried, held, "all", note), Row(same, tried, logs, "all")]
+
+
+def _newest(path: Path) -> int:
+    """Decisions of the newest checkpoint, whole or not; -1 before the first."""
+    found = (int(place.name.split("-")[1]) for place in path.glob("checkpoints/step-*"))
+    return max(found, default=-1)
 
 
 def _ended(child: int) -> bool:

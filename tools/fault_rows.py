@@ -81,7 +81,7 @@ def train_small(path: Path, task: Any, agent: str, **settings: Any) -> None:
     """A run of seconds that does all that a long one does."""
     usual: dict[str, Any] = {
         "steps": 600, "num_envs": 1, "evaluate_every": 300, "evaluation_episodes": 1,
-        "log_every": 50, "save_seconds": 0.1, "deterministic": True,
+        "log_every": 50, "save_seconds": 0.02, "deterministic": True,
     }  # fmt: skip
     grasp.session.train(AGENTS[agent], task, run=path, label=agent, **(usual | settings))
 
