@@ -78,8 +78,8 @@ def suites(place: Path, quick: bool) -> dict[str, Callable[[], list[Row]]]:
         "items-options": lambda: fault_worlds.each_item_removed(place / "a", "collect"),
         "items-actions": lambda: fault_worlds.each_item_removed(place / "b", "gym:Pendulum-v1"),
         "lost": lambda: [fault_clocks.work_lost(place, count(300, 30))],
-        "cost-saving": lambda: [fault_clocks.saving_cost(place, count(10, 2))],
-        "cost-bits": lambda: [fault_clocks.deterministic_cost(place, count(3, 1))],
+        "cost-checkpoints": lambda: [fault_clocks.saving_cost(place, count(10, 2))],
+        "cost-deterministic": lambda: [fault_clocks.deterministic_cost(place, count(3, 1))],
         "fuzz": lambda: [fault_worlds.fuzzed_commands(count(10_000, 100))],
     }
 
