@@ -16,7 +16,7 @@ BARS = {128: (1.6, 0.4), 256: (1.3, None), 512: (1.15, 0.6)}  # over PyTorch, sh
 
 
 def benchmarked(width: int) -> Any:
-    """K 4, D 2, n 5, batch 128, every state of the unroll a root."""
+    """K 4, D 2, n 5, batch 128, every state of the unroll a root, n-step returns as in the paper."""
     import grasp
 
     return grasp.Grasp(
@@ -25,6 +25,7 @@ def benchmarked(width: int) -> Any:
         window=5,
         batch=128,
         roots_per_window=6.0,
+        trace=1.0,
         normalise_observations=False,
     )
 

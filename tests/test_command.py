@@ -170,8 +170,18 @@ def test_the_paper_preset_is_what_the_paper_states():
     )
     assert not agent.layer_norm
     assert not agent.normalise_observations
+    assert (agent.trace, agent.head_layers) == (1, 2)
+    assert agent_named("SA-3", "paper").head_layers == 2
     assert agent_named("SA-3", "paper").planner.depth == 3
     assert agent_named("RND-A-8", "paper").affordance_learning_rate == 0
+
+
+def test_presets_are_what_their_runs_were_made_with():
+    suite, options = agent_named("GA-4"), agent_named("GA-4", options=True, task="collect")
+    assert (suite.trace, suite.planner.temperature) == (0, 0.1)
+    assert (options.trace, options.planner.temperature) == (1, 0.5)
+    heads = agent_named("SA-3", options=True, task="collect")
+    assert (heads.head_layers, heads.planner.depth, heads.planner.temperature) == (1, 3, 0.1)
 
 
 def test_td3_runs_by_the_same_command(capsys, tmp_path, monkeypatch):
