@@ -16,7 +16,7 @@ BARS = {128: (1.6, 0.4), 256: (1.3, None), 512: (1.15, 0.6)}  # over PyTorch, sh
 
 
 def benchmarked(width: int) -> Any:
-    """K 4, D 2, n 5, batch 128, every state of the unroll a root, n-step returns as in the paper."""
+    """K 4, D 2, n 5, batch 128, every state of the unroll a root, n-step returns."""
     import grasp
 
     return grasp.Grasp(
