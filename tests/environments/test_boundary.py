@@ -241,3 +241,14 @@ def test_an_error_inside_the_environment_is_said_as_such():
     with pytest.raises(EnvironmentRaised, match="raised ZeroDivisionError in step: the simulator"):
         world.step(np.zeros(2))
     assert world.busy is None
+
+
+def test_a_suite_task_stepped_past_its_end_asks_for_a_reset():
+    environment = make("cartpole-swingup")
+    environment.reset(seed=0)
+    action, ended = np.zeros(1, np.float32), False
+    while not ended:
+        *_, terminated, truncated, _ = environment.step(action)
+        ended = terminated or truncated
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+        environment.step(action)

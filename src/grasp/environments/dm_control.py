@@ -84,6 +84,8 @@ class SuiteEnvironment(gymnasium.Env):
 
     def step(self, action: np.ndarray):
         timestep = self._environment.step(action)
+        if timestep.first():
+            raise gymnasium.error.ResetNeeded("the episode is over, or never began: call reset()")
         terminated = timestep.last() and timestep.discount == 0
         truncated = timestep.last() and not terminated
         return self._observation(timestep), float(timestep.reward), terminated, truncated, {}
