@@ -47,7 +47,8 @@ def refused(capsys, *arguments, code=2):
         (["train", "GA-4", "--task", "walker-walk", "--planner.temperature", "0"], "above 0"),
         (["train", "GA-4", "--task", "walker-walk", "--steps", "-1"], "at least 1"),
         (["train", "GA-4", "--task", "walker-walk", "--steps", "many"], "steps"),
-        (["train", "GA-4", "--task", "walker-walk", "--batch", "0"], "at least 1"),
+        (["train", "GA-4", "--task", "walker-walk", "--batch", "0"], "1 to 10,000"),
+        (["train", "GA-4", "--task", "walker-walk", "--width", "99999"], "1 to 10,000"),
         (["train", "GA-4", "--task", "walker-walk", "--discount", "1.5"], "between 0 and 1"),
         (["train", "GA-4", "--task", "walker-walk", "--roots-per-window", "9"], "n + 1"),
         (["train", "GA-4", "--task", "walker-walk", "--preset", "papper"], "paper"),
@@ -91,6 +92,13 @@ def test_what_can_be_refused_without_jax_is(arguments):
         "sys.exit(1 if 'jax' in sys.modules or 'dm_control' in sys.modules else 0)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_replay_larger_than_memory_is_one_sentence(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train = ["train", "TD3", "--task", "gym:Pendulum-v1", "--replay-capacity", str(10**15)]
+    assert main(train) == 71
+    assert "not enough memory" in capsys.readouterr().err
 
 
 def test_a_run_from_the_command_line_to_its_picture(capsys, tmp_path, monkeypatch):

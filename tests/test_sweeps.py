@@ -138,7 +138,7 @@ def test_an_exit_code_of_zero_without_the_last_step_is_no_success(monkeypatch, t
     ("further", "hint"),
     [
         (["--widht", "9"], "--width"),
-        (["--batch", "0"], "at least 1"),
+        (["--batch", "0"], "1 to 10,000"),
         (["--seed", "3"], "set by the sweep"),
         (["--workers", "0"], "--workers is 0"),
         (["--address", "auto"], "needs --on ray"),

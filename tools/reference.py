@@ -33,7 +33,8 @@ Written by `make docs` from the code; not edited by hand.
 {usage}```
 
 Exit codes: 0 fine, 2 bad input, 3 the environment broke its contract, 4 learning diverged, 5
-damaged checkpoint, 74 disk full or read-only, 130 and 143 stopped by a signal after saving.
+damaged checkpoint, 71 not enough memory, 74 disk full or read-only, 130 and 143 stopped by a signal
+after saving.
 """
 
 

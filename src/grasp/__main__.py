@@ -22,7 +22,7 @@ from grasp.agents import AGENTS
 from grasp.campaigns import report, sweep
 from grasp.command_line import parse, prepare_jax, seed_list, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
-from grasp.errors import GraspError, UsageError
+from grasp.errors import NO_MEMORY, GraspError, UsageError, says_out_of_memory
 from grasp.releases import agents, release
 from grasp.reproduction import reproduce
 
@@ -87,6 +87,12 @@ def main(arguments: list[str] | None = None) -> int:
     except GraspError as problem:
         print(f"grasp: {problem}", file=sys.stderr)
         return problem.exit_code
+    except (MemoryError, RuntimeError) as problem:
+        if not says_out_of_memory(problem):
+            raise
+        sizes = "--width, --batch, --num-envs or --replay-capacity"
+        print(f"grasp: not enough memory ({problem}); take a smaller {sizes}", file=sys.stderr)
+        return NO_MEMORY
     except KeyboardInterrupt:  # before or after training, which saves when it is asked to stop
         print("grasp: stopped by SIGINT", file=sys.stderr)
         return 130

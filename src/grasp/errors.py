@@ -76,3 +76,12 @@ class DiskFault(GraspError, RuntimeError):
     """The disk is full, read-only or gone."""
 
     exit_code = 74
+
+
+NO_MEMORY = 71  # exit code
+
+
+def says_out_of_memory(problem: Exception) -> bool:
+    """Whether it is Python's, NumPy's or JAX's way of saying so."""
+    said = str(problem).lower()
+    return isinstance(problem, MemoryError) or "out of memory" in said or "exhausted" in said

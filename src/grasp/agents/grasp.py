@@ -27,11 +27,8 @@ from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import BoundedPlanner, Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
 
-_COUNTS = (
-    "num_affordances", "width", "num_values", "window", "batch",
-    "target_period", "decisions_per_update", "updates_per_call", "greedy_stretch",
-    "learning_rate_fall",
-)  # fmt: skip
+_SIZES = ("num_affordances", "width", "num_values", "window", "batch", "updates_per_call")
+_COUNTS = ("target_period", "decisions_per_update", "greedy_stretch", "learning_rate_fall")
 _SHARES = (
     "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
     "learning_rate_end", "trace",
@@ -39,10 +36,12 @@ _SHARES = (
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "learning_depth", "head_layers", "noise_end", "noise_decisions", "learning_rate_hold",
+    "learning_depth", "noise_end", "noise_decisions", "learning_rate_hold",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
+    (_SIZES, (1, 10_000), "1 to 10,000"),
+    (("head_layers",), (0, 100), "0 to 100"),
     (_COUNTS, (1, _HUGE), "at least 1"),
     (_SHARES, (0, 1), "between 0 and 1"),
     (_AMOUNTS, (0, _HUGE), "at least 0 and finite"),

@@ -88,8 +88,9 @@ class TD3:
     updates_per_call: int = 4  # in one compiled call; changes speed only
 
     def __post_init__(self) -> None:
-        counts = ("width", "batch", "window", "policy_delay", "decisions_per_update")
-        check_range(self, (*counts, "updates_per_call"), 1, math.inf, "at least 1")
+        sizes = ("width", "batch", "window", "updates_per_call")
+        check_range(self, sizes, 1, 10_000, "1 to 10,000")
+        check_range(self, ("policy_delay", "decisions_per_update"), 1, math.inf, "at least 1")
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> TD3State:
         keys = jax.random.split(key, 3)
