@@ -106,7 +106,7 @@ class Grasp:
     replay_capacity: int = 200_000  # decisions
     rewarded_share: float = 0.0  # of windows drawn among those with a reward (choice 7)
     warm_up: int = 2_000  # decisions taken at random before learning
-    decisions_per_update: int = 1  # fewer learn more from each, and take longer
+    decisions_per_update: int = 2  # fewer learn more from each, and take longer (choice 32)
     updates_per_call: int = 4  # in one compiled call; changes speed only
     noise_start: float = 0.5  # deviation of the Gaussian added to the chosen action (choice 5)
     noise_end: float = 0.1  # what it falls to
