@@ -8,7 +8,7 @@ import pytest
 
 from grasp.__main__ import main
 from grasp.agents import AGENTS, agent_named, check_agent, description, rebuilt
-from grasp.errors import UsageError
+from grasp.errors import UsageError, says_out_of_memory
 
 SMALL = [
     "--steps", "90", "--evaluate-every", "60", "--evaluation-episodes", "1", "--log-every", "30",
@@ -49,6 +49,8 @@ def refused(capsys, *arguments, code=2):
         (["train", "GA-4", "--task", "walker-walk", "--steps", "many"], "steps"),
         (["train", "GA-4", "--task", "walker-walk", "--batch", "0"], "1 to 10,000"),
         (["train", "GA-4", "--task", "walker-walk", "--width", "99999"], "1 to 10,000"),
+        (["train", "TD3", "--task", "walker-walk", "--width", "99999"], "1 to 10,000"),
+        (["train", "GA-4", "--task", "walker-walk", "--head-layers", "101"], "0 to 100"),
         (["train", "GA-4", "--task", "walker-walk", "--discount", "1.5"], "between 0 and 1"),
         (["train", "GA-4", "--task", "walker-walk", "--roots-per-window", "9"], "n + 1"),
         (["train", "GA-4", "--task", "walker-walk", "--preset", "papper"], "paper"),
@@ -99,6 +101,12 @@ def test_a_replay_larger_than_memory_is_one_sentence(capsys, tmp_path, monkeypat
     train = ["train", "TD3", "--task", "gym:Pendulum-v1", "--replay-capacity", str(10**15)]
     assert main(train) == 71
     assert "not enough memory" in capsys.readouterr().err
+
+
+def test_only_memory_that_runs_out_is_called_so():
+    assert says_out_of_memory(MemoryError())
+    assert says_out_of_memory(RuntimeError("INTERNAL: Out of memory allocating 4000 bytes."))
+    assert not says_out_of_memory(RuntimeError("generator exhausted"))
 
 
 def test_a_run_from_the_command_line_to_its_picture(capsys, tmp_path, monkeypatch):
@@ -186,8 +194,10 @@ def test_the_paper_preset_is_what_the_paper_states():
 
 def test_presets_are_what_their_runs_were_made_with():
     suite, options = agent_named("GA-4"), agent_named("GA-4", options=True, task="collect")
-    assert (suite.trace, suite.planner.temperature) == (0, 0.1)
-    assert (options.trace, options.planner.temperature) == (1, 0.5)
+    assert (suite.trace, suite.planner.temperature, suite.decisions_per_update) == (0, 0.1, 2)
+    assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)
+    assert agent_named("GA-4", "paper").decisions_per_update == 1
+    assert agent_named("TD3").decisions_per_update == 1
     heads = agent_named("SA-3", options=True, task="collect")
     assert (heads.head_layers, heads.planner.depth, heads.planner.temperature) == (1, 3, 0.1)
 

@@ -84,4 +84,6 @@ NO_MEMORY = 71  # exit code
 def says_out_of_memory(problem: Exception) -> bool:
     """Whether it is Python's, NumPy's or JAX's way of saying so."""
     said = str(problem).lower()
-    return isinstance(problem, MemoryError) or "out of memory" in said or "exhausted" in said
+    return (
+        isinstance(problem, MemoryError) or "out of memory" in said or "resource_exhausted" in said
+    )

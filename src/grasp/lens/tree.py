@@ -121,8 +121,11 @@ def shown_tree(agent: Grasp) -> tuple[CompleteTree, int]:
     """
     planner: Any = agent.planner
     depth = int(getattr(planner, "depth", 1))
+    usual: Any = Grasp.planner
     tree = (
-        planner if isinstance(planner, CompleteTree) else CompleteTree(depth=depth, temperature=0.1)
+        planner
+        if isinstance(planner, CompleteTree)
+        else CompleteTree(depth=depth, temperature=usual.temperature)
     )
     K, shown, nodes = agent.num_affordances, 1, agent.num_affordances
     while shown < max(depth, DEEPEST) and nodes + K ** (shown + 1) <= MOST_NODES:
