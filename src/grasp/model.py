@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, Real
 
 from grasp.images import ImageEncoder, Images
-from grasp.networks import MLP, elu
+from grasp.networks import MLP, elu, normal
 
 
 class AbstractState(NamedTuple):
@@ -156,7 +156,4 @@ class ValueEquivalentModel(eqx.Module):
 
     def _bounded(self, features: Float[Array, " m"]) -> Float[Array, " m"]:
         """Zero mean and unit variance over the features, so that no unroll drifts away."""
-        if not self.layer_norm:
-            return features
-        centred = features - features.mean()
-        return centred * jax.lax.rsqrt(jnp.mean(centred**2) + 1e-5)
+        return normal(features) if self.layer_norm else features

@@ -56,10 +56,13 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """`hidden` layers of units and a linear layer on top."""
+    """`hidden` layers of units and a linear layer on top; with `norm` the units of a layer get mean
+    0 and variance 1 before they are activated.
+    """
 
     layers: tuple[Linear, ...]
     activation: Activation = eqx.field(static=True)
+    norm: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -70,8 +73,10 @@ class MLP(eqx.Module):
         hidden: int,
         key: PRNGKeyArray,
         activation: Activation = elu,
+        norm: bool = False,
     ):
         self.activation = activation
+        self.norm = norm
         keys = jax.random.split(key, hidden + 1)
         sizes = [tuple(inputs), *[(width,)] * hidden]
         units = [*[width] * hidden, outputs]
@@ -79,5 +84,12 @@ class MLP(eqx.Module):
 
     def __call__(self, *parts: Float[Array, " _"]) -> Float[Array, " out"]:
         for layer in self.layers[:-1]:
-            parts = (self.activation(layer(*parts)),)
+            units = layer(*parts)
+            parts = (self.activation(normal(units) if self.norm else units),)
         return self.layers[-1](*parts)
+
+
+def normal(features: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Mean 0 and variance 1, without parameters."""
+    centred = features - jnp.mean(features)
+    return centred * jax.lax.rsqrt(jnp.mean(centred**2) + 1e-5)

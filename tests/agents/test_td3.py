@@ -74,6 +74,41 @@ def test_actor_and_targets_follow_every_second_update(key):
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-7)
 
 
+def test_normalised_critics_by_hand_and_an_actor_as_it_was(key):
+    agent = dataclasses.replace(SMALL, layer_norm=True)
+    networks, plain = agent.init(Sizes(3, 0, 2), key).online, SMALL.init(Sizes(3, 0, 2), key).online
+    assert same(networks.actor, plain.actor)
+    observation, action, none = jnp.array([1.0, -2.0, 0.5]), jnp.array([0.3, -0.9]), jnp.zeros(0)
+    critic = networks.critics[0]
+    units = np.concatenate([observation, action])
+    first = np.concatenate([np.asarray(weight) for weight in critic.layers[0].weights])
+    weights = [first, *(np.asarray(layer.weights[0]) for layer in critic.layers[1:])]
+    for weight, layer in zip(weights[:-1], critic.layers[:-1], strict=True):
+        units = units @ weight + np.asarray(layer.bias)
+        units = np.maximum((units - units.mean()) / np.sqrt(units.var() + 1e-5), 0)
+    by_hand = units @ weights[-1] + np.asarray(critic.layers[-1].bias)
+    np.testing.assert_allclose(critic(observation, none, action), by_hand, rtol=1e-4)
+    assert float(plain.critics[0](observation, none, action)[0]) != pytest.approx(float(by_hand[0]))
+
+
+def test_an_actor_beyond_its_bounds_is_pulled_back(key):
+    """The critics are zero here, so that only the penalty moves the actor."""
+
+    def proposal(penalty):
+        agent = dataclasses.replace(SMALL, saturation_penalty=penalty, policy_delay=1)
+        state = agent.init(Sizes(3, 0, 2), key)
+        far = eqx.tree_at(lambda s: s.online.actor.layers[-1].bias, state, jnp.array([5.0, 1.0]))
+        critics = jax.tree.map(jnp.zeros_like, far.online.critics)
+        far = eqx.tree_at(lambda s: s.online.critics, far, critics)
+        window = window_of(rewards=jnp.zeros((4, 1)), terminated=jnp.ones(4, bool))
+        state, _ = eqx.filter_jit(agent.update)(far, window, key)
+        return state.online.actor.layers[-1].bias
+
+    np.testing.assert_allclose(proposal(0.0), [5, 1])
+    assert proposal(1.0)[0] < 5
+    np.testing.assert_allclose(proposal(1.0)[1], 1)
+
+
 def q_of(agent, observation, action):
     networks = agent.arrays.online
     critic = eqx.combine(networks, agent.agent.init(agent.sizes, jax.random.key(0)).online).critics[

@@ -35,6 +35,7 @@ _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "n
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
 _PAPER: dict[str, Any] = {
     "width": 512,
+    "window": 3,
     "num_values": 1,
     "layer_norm": False,
     "predict_termination": False,
@@ -65,6 +66,7 @@ _PAPER: dict[str, Any] = {
 
 # What learns best where decisions are options and rewards are rare (choice 7).
 _OPTIONS: dict[str, Any] = {
+    "window": 3,
     "model_learning_rate": 1e-3,
     "trace": 1.0,
     "decisions_per_update": 4,
@@ -79,6 +81,7 @@ _OPTIONS: dict[str, Any] = {
 # they aim at from place to place (choice 31), at rates that fall, so that they settle on its middle
 # (choice 29).
 _SA: dict[str, Any] = {
+    "window": 3,
     "learning_depth": 1,
     "head_layers": 1,
     "learning_rate_end": 0.05,
@@ -87,7 +90,7 @@ _SA: dict[str, Any] = {
 }
 
 # From images an update costs more, and actions are repeated: fewer decisions (choice 27).
-_IMAGES: dict[str, Any] = {"batch": 64, "noise_decisions": 25_000}
+_IMAGES: dict[str, Any] = {"window": 3, "batch": 64, "noise_decisions": 25_000}
 
 # What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25).
 _TASKS: dict[str, dict[str, Any]] = {
@@ -154,7 +157,7 @@ def agent_named(
     if search:
         paths = int(search["budget"])
         planner = UCT(paths) if search["planner"] == "UCT" else Gumbel(paths)
-        return dataclasses.replace(agent, planner=planner)
+        return dataclasses.replace(agent, planner=planner, window=3)  # as far as they look ahead
     assert match is not None  # checked
     reads, K = _CONDITIONING[match["reads"]], int(match["K"])
     agent = dataclasses.replace(agent, affordances=reads, num_affordances=K)

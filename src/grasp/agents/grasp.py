@@ -85,7 +85,7 @@ class Grasp:
     head_layers: int = 2  # hidden layers between the abstract state and the heads (choice 31)
 
     discount: float = 0.99  # gamma
-    window: int = 3  # n, decisions in a row out of the replay
+    window: int = 1  # n, decisions in a row out of the replay; more to plan deeper (choice 3)
     batch: int = 128  # windows per update
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)

@@ -71,6 +71,7 @@ class TD3:
     """Widths, rates and smoothing are the paper's; the rest is the original algorithm's."""
 
     width: int = 512  # of every layer
+    layer_norm: bool = False  # on the hidden layers of the critics
     discount: float = 0.99  # gamma
     batch: int = 256  # decisions per update
     window: int = 1  # n of the n-step return
@@ -81,6 +82,7 @@ class TD3:
     noise: float = 0.1  # deviation of the exploration noise
     target_noise: float = 0.2  # deviation of the noise on the targets' actions
     target_noise_clip: float = 0.5  # the most that it moves one
+    saturation_penalty: float = 0.0  # on an actor far beyond its bounds
     replay_capacity: int = 200_000  # decisions
     rewarded_share: float = 0.0  # of decisions drawn among those with a reward (choice 7)
     warm_up: int = 1_000  # decisions taken at random before learning
@@ -100,15 +102,11 @@ class TD3:
             encoder = ImageEncoder(sizes.images, self.width, width=self.width, key=encoder_key)
             seen = (self.width, sizes.goal)
 
-        def network(inputs: tuple[int, ...], outputs: int, key: PRNGKeyArray) -> MLP:
-            return MLP(inputs, outputs, width=self.width, hidden=2, key=key, activation=jax.nn.relu)
-
+        network = partial(MLP, width=self.width, hidden=2, activation=jax.nn.relu)
+        critic = partial(network, (*seen, sizes.action), 1, norm=self.layer_norm)
         online = Networks(
-            actor=network(seen, sizes.action, keys[0]),
-            critics=(
-                network((*seen, sizes.action), 1, keys[1]),
-                network((*seen, sizes.action), 1, keys[2]),
-            ),
+            actor=network(seen, sizes.action, key=keys[0]),
+            critics=(critic(key=keys[1]), critic(key=keys[2])),
             encoder=encoder,
         )
         arrays = eqx.filter(online, eqx.is_array)
@@ -216,8 +214,10 @@ class TD3:
         """The actor climbs the first critic, and the targets move."""
 
         def actor_loss(actor: MLP) -> Float[Array, ""]:
-            actions = jnp.tanh(jax.vmap(actor)(features, goals))
-            return -jnp.mean(q_values(state.online.critics[0], features, goals, actions))
+            proposals = jax.vmap(actor)(features, goals)  # [B, action], before tanh
+            q = q_values(state.online.critics[0], features, goals, jnp.tanh(proposals))
+            beyond = jnp.square(jnp.maximum(jnp.abs(proposals) - 2, 0)).sum(axis=-1)
+            return jnp.mean(self.saturation_penalty * beyond - q)
 
         gradient = jax.grad(actor_loss)(state.online.actor)
         changes, actor_optimiser = self._actor_optimiser.update(gradient, state.actor_optimiser)

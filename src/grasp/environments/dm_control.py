@@ -27,6 +27,9 @@ from dm_control.mujoco import Camera
 # Where a suite task keeps the target it randomises.
 GOAL_GEOMS = {"reacher": "target", "fish-swim": "target"}
 
+# What MuJoCo finds old-fashioned in the suite's own files is nothing that a user can change.
+logging.getLogger("absl").addFilter(lambda record: "is deprecated" not in record.getMessage())
+
 mj: Any = mujoco  # its compiled functions have no stubs
 
 Observation = np.ndarray | dict[str, np.ndarray]
