@@ -96,7 +96,7 @@ def test_a_world_without_a_scene_is_refused(tmp_path):
         agent.outlooks([{}])
 
 
-@pytest.mark.parametrize("task", ["collect", "point-mass"])
+@pytest.mark.parametrize("task", ["collect", "point-mass", "ant-gather"])
 def test_the_command_draws_and_counts(tmp_path, capsys, task):
     small = ["--steps", "800", "--evaluate-every", "800", "--evaluation-episodes", "1"]
     small += ["--width", "8", "--batch", "8", "--warm-up", "20", "--num-envs", "2"]

@@ -35,6 +35,7 @@ ROWS = {
     "pixels": ({"GA-4"}, 4, 3),
     "learning-rates": ({"GA-4", "TD3"}, 1, 5),
     "targets": ({"GA-4"}, 1, 5),
+    "settings": ({"GA-4"}, 2, 5),
 }  # fmt: skip
 
 

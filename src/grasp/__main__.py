@@ -31,7 +31,7 @@ usage: grasp COMMAND ...
 
   grasp train AGENT --task TASK     train an agent, or continue its run
   grasp evaluate RUN                play greedy episodes with a trained agent (--video: an mp4)
-  grasp look RUN                    draw where each head's option leads (collect, point-mass)
+  grasp look RUN                    draw where each head's option leads on an option task
   grasp lens RUN                    open a page that shows the agent decide and the run learn
   grasp agents                      list the trained agents that came with the package
   grasp release RUN                 make such an agent of a run
@@ -218,6 +218,7 @@ def look(arguments: list[str]) -> int:
     run = Run.existing(flags.run)
     prepare_jax()
     from grasp.evaluation import all_different, next_on_a_head
+    from grasp.progress import CountLine
     from grasp.session import load
 
     agent = load(flags.run, flags.which)
@@ -225,7 +226,8 @@ def look(arguments: list[str]) -> int:
     picture = flags.to or usual or run.path / "affordances.png"
     agent.draw(picture)
     resets = [{"seed": seed} for seed in range(flags.starts)]
-    found, model = agent.outlooks(resets), agent.judged(resets)
+    with CountLine("starts looked at", flags.starts) as line:
+        found, model = agent.outlooks(resets, line.show), agent.judged(resets)
     counted = {
         "starts": flags.starts,
         "all_three_objects": all_different(found),
@@ -236,13 +238,15 @@ def look(arguments: list[str]) -> int:
     if flags.json:
         print(json.dumps(counted))
         return 0
+    in_order = bool(found[0].scene.order)
+    things, wanted = ("objects", "the one asked for first") if in_order else ("apples", "an apple")
     print(
-        f"from {flags.starts} random starts the heads' options take all three objects in "
-        f"{counted['all_three_objects']:.1%}, the one asked for first in "
+        f"from {flags.starts} random starts the heads' options take all three {things} in "
+        f"{counted['all_three_objects']:.1%}, {wanted} in "
         f"{counted['next_object']:.1%}; {counted['nothing']:.1%} of options take nothing"
     )
     print(
-        f"Q of an option at the object asked for first {model.next_object:.3f}, "
+        f"Q of an option at {wanted} {model.next_object:.3f}, "
         f"at the others {model.other_objects:.3f}, anywhere {model.random:.3f}"
     )
     print(f"picture: {picture}")

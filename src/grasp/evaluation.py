@@ -103,13 +103,16 @@ def drawable(world: Boundary) -> Any:
     environment: Any = world.environment
     if not hasattr(environment.unwrapped, "scene"):
         raise UsageError(
-            f"{world.name} has no picture of its options; collect and point-mass have one"
+            f"{world.name} has no picture of its options; collect, point-mass and ant-gather do"
         )
     return environment
 
 
 def outlooks(
-    agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]]
+    agent: CompiledAgent,
+    world: Boundary,
+    resets: Sequence[dict[str, Any]],
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Outlook]:
     """Where each head's option leads, from each of the resets of a world that can be drawn."""
     environment = drawable(world)
@@ -123,6 +126,7 @@ def outlooks(
     found = []
     for (state, _), proposed in zip(starts, actions, strict=True):
         found.append(outlook(environment, state, [world.stretched(option) for option in proposed]))
+        progress(len(found))
     environment.record = False
     return found
 
@@ -130,7 +134,7 @@ def outlooks(
 class Judgement(NamedTuple):
     """Mean Q that the model gives to options, over many starts."""
 
-    next_object: float  # the one asked for first
+    next_object: float  # the one asked for first, or the apples
     other_objects: float
     random: float
 
@@ -138,7 +142,7 @@ class Judgement(NamedTuple):
 def judged(
     agent: CompiledAgent, world: Boundary, resets: Sequence[dict[str, Any]], seed: int = 0
 ) -> Judgement:
-    """Whether the model can tell the right object from the others and from a random place."""
+    """Whether the model can tell the right objects from the others and from a random place."""
     environment = drawable(world)
     seen, options = [], []
     random = generator(seed, Stream.EVALUATE, 0)
@@ -147,16 +151,21 @@ def judged(
         seen.append(world.arrays(observation))
         options.append(options_to_judge(world, random))
     observations, goals = (np.stack(parts) for parts in zip(*seen, strict=True))
-    q_values = agent.q_values(observations, goals, np.stack(options)).mean(0)  # [3 + 8]
-    return Judgement(float(q_values[0]), float(q_values[1:3].mean()), float(q_values[3:].mean()))
+    scene = environment.unwrapped.scene()
+    right, objects = len(scene.wanted()), len(scene.objects)
+    q_values = agent.q_values(observations, goals, np.stack(options)).mean(0)  # [M + 8]
+    parts = np.split(q_values, [right, objects])
+    return Judgement(*(float(part.mean()) for part in parts))
 
 
 def options_to_judge(world: Boundary, random: np.random.Generator) -> np.ndarray:
-    """Options at the three objects, in the order asked for, and 8 anywhere [3 + 8, action], in
+    """Options at the M objects, the wanted ones first, and 8 anywhere [M + 8, action], in
     [-1, 1].
     """
     task: Any = world.environment.unwrapped
-    at_objects = task.options_to_objects()[list(task.order)]
+    scene, at_objects = task.scene(), task.options_to_objects()
+    first = list(scene.order) or scene.wanted()
+    at_objects = at_objects[[*first, *(i for i in range(len(at_objects)) if i not in first)]]
     anywhere = random.uniform(-1, 1, (8, world.sizes.action)).astype(np.float32)
     return np.stack([*(world.squeezed(option) for option in at_objects), *anywhere])
 
@@ -176,13 +185,13 @@ def outlook(environment: Any, state: dict[str, Any], options: Sequence[np.ndarra
 
 
 def all_different(found: Sequence[Outlook]) -> float:
-    """The share of outlooks in which the heads' options take all three objects."""
+    """The share of outlooks in which the heads' options take all three objects, or apples."""
     return float(np.mean([{0, 1, 2} <= set(outlook.picked) for outlook in found]))
 
 
 def next_on_a_head(found: Sequence[Outlook]) -> float:
-    """The share of outlooks in which some head's option takes the object asked for first."""
-    return float(np.mean([o.scene.order[0] in o.picked for o in found]))
+    """The share of outlooks in which some head's option takes an object that is wanted."""
+    return float(np.mean([bool({*o.scene.wanted()} & {*o.picked}) for o in found]))
 
 
 def chosen(decision: Decision, heads: Heads, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,15 @@ RATES = ("1e-4", "3e-4", "5e-4", "7e-4", "1e-3", "3e-3")  # the paper tuned over
 HIERARCHICAL = ("collect", "point-mass", "ant-gather")
 SOFT = ("--target-period", "1", "--target-rate", "0.01")
 HARD = ("--target-period", "1000", "--target-rate", "1")
+SETTINGS = {  # of the default preset, each changed alone
+    "window-3": ("--window", "3"),
+    "three-step-returns": ("--window", "3", "--trace", "1"),
+    "temperature-0.5": ("--planner.temperature", "0.5"),
+    "plain-temperature": ("--no-relative-temperature",),
+    "no-consistency": ("--consistency", "0"),
+    "no-layer-norm": ("--no-layer-norm",),
+    "two-values": ("--num-values", "2"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +109,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "depth": Experiment(
         "GA-4 with planning depths 1, 2 and 3", "Appendix, planning depths",
-        tuple(Variant("GA-4", ("--planner.depth", d), f"GA-4-depth-{d}") for d in "123"),
+        tuple(
+            Variant("GA-4", ("--planner.depth", d, "--window", "3"), f"GA-4-depth-{d}")
+            for d in "123"
+        ),
         ("fish-swim",),
     ),
     "random-affordances": Experiment(
@@ -122,6 +134,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         "hard copies of the target parameters against soft updates", "Appendix, hyperparameters",
         (Variant("GA-4", HARD, "GA-4-hard-targets"), Variant("GA-4", SOFT, "GA-4-soft-targets")),
         ("point_mass-easy",),
+    ),
+    "settings": Experiment(
+        "GA-4 with one setting of the default preset changed at a time", "ours",
+        (
+            Variant("GA-4"),
+            *(Variant("GA-4", flags, f"GA-4-{name}") for name, flags in SETTINGS.items()),
+        ),
+        ("walker-walk", "finger-spin"), small_seeds=2,
     ),
 }  # fmt: skip
 

@@ -63,12 +63,18 @@ def finish(axis: Any, title: str, success: bool) -> None:
 
 
 class Scene(NamedTuple):
-    """A moment of a world with three objects, in the unit square."""
+    """A moment of a world with objects, in the unit square."""
 
     agent: np.ndarray  # [2]
-    objects: np.ndarray  # [3, 2]
-    left: np.ndarray  # [3] bool: still there
-    order: Sequence[int]  # of the objects asked for
+    objects: np.ndarray  # [M, 2]
+    left: np.ndarray  # [M] bool: still there
+    order: Sequence[int]  # of the objects asked for; none where any marked A will do
+    marks: str = "ABC"  # of the objects
+
+    def wanted(self) -> list[int]:
+        """The objects to take at the start: the first of the order, or all that are marked A."""
+        any_of = [index for index, mark in enumerate(self.marks) if mark == "A"]
+        return list(self.order[:1]) or any_of
 
 
 class Outlook(NamedTuple):
@@ -93,13 +99,14 @@ def scene_frame(scene: Scene) -> np.ndarray:
 
 def draw_scene(axis: Any, scene: Scene) -> None:
     """The objects, pale once they are taken, the agent, and the order asked for."""
-    for letter, place, there in zip("ABC", scene.objects, scene.left, strict=True):
+    for letter, place, there in zip(scene.marks, scene.objects, scene.left, strict=True):
         colour = "0.15" if there else "0.85"
-        axis.plot(*place, "s", markersize=15, color="white", markeredgecolor=colour, zorder=2)
+        shape = "s" if scene.order or letter == "A" else "X"
+        axis.plot(*place, shape, markersize=15, color="white", markeredgecolor=colour, zorder=2)
         axis.annotate(letter, place, ha="center", va="center", color=colour, fontsize=10)
     axis.plot(*scene.agent, "o", markersize=9, color="black", zorder=4)
     axis.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), aspect="equal", xticks=[], yticks=[])
-    axis.set_title(" then ".join("ABC"[index] for index in scene.order), fontsize=10)
+    axis.set_title(" then ".join(scene.marks[index] for index in scene.order), fontsize=10)
 
 
 def draw_outlook(axis: Any, outlook: Outlook) -> None:

@@ -147,6 +147,20 @@ class Shaped(Protocol):
     def reward(self, body: np.ndarray, after: np.ndarray, option: np.ndarray) -> Any: ...
 
 
+@runtime_checkable
+class Symmetric(Protocol):
+    """A `Reaching` whose network sees the body turned towards the option.
+
+    Outputs are kept as the body makes them; the network puts them out as it sees the body.
+    """
+
+    def from_front(
+        self, body: np.ndarray, option: np.ndarray, output: np.ndarray
+    ) -> np.ndarray: ...
+
+    def to_front(self, body: np.ndarray, option: np.ndarray, output: np.ndarray) -> np.ndarray: ...
+
+
 class ReachingOptions:
     """Options that go where they say, by a pretrained policy network on the host.
 
@@ -159,6 +173,7 @@ class ReachingOptions:
         self.space = reaching.space
         self.cap = reaching.cap
         self.layers = layers  # weights [in, out] and biases [out]
+        self._symmetric = reaching if isinstance(reaching, Symmetric) else None
 
     def act(self, observation: Any, option: np.ndarray) -> tuple[Any, bool]:
         body = self.reaching.body(observation)
@@ -176,7 +191,10 @@ class ReachingOptions:
         for weights, bias in self.layers[:-1]:
             signal = np.maximum(signal @ weights + bias, 0)
         weights, bias = self.layers[-1]
-        return np.tanh(signal @ weights + bias)
+        output = np.tanh(signal @ weights + bias)
+        if self._symmetric is not None:
+            output = self._symmetric.from_front(body, option, output)
+        return output
 
 
 WEIGHTS = Path(__file__).parent / "weights"  # one folder per task, made by `grasp pretrain`

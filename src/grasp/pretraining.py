@@ -23,7 +23,7 @@ from grasp.agents.td3 import TD3
 from grasp.checkpoints import named_arrays, restored_arrays, under
 from grasp.errors import UsageError
 from grasp.files import read_arrays, write_arrays
-from grasp.options import Reaching, ReachingOptions, Shaped
+from grasp.options import Reaching, ReachingOptions, Shaped, Symmetric
 from grasp.randomness import Stream, episode_seed, generator
 from grasp.replay import Window
 
@@ -37,7 +37,9 @@ class Pretraining:
     steps: int = 30_000  # primitive steps
     seed: int = 0  # decides all that is random
     repeat: int = 1  # primitive steps for which an output is held while learning
-    random_share: float = 0.2  # of outputs taken at random
+    random_share: float = 0.2  # of outputs that are noise alone
+    correlation: float = 0.0  # of the noise of one output with the noise of the next
+    greedy_share: float = 0.0  # of options followed without noise, so that being stuck is seen
     chained: int = 1  # options one after the other before the world starts anew
     memory: int = 400_000  # decisions that are remembered
     agent: TD3 = TD3(
@@ -59,11 +61,15 @@ SETTINGS = {
         steps=400_000, repeat=5, agent=dataclasses.replace(Pretraining.agent, width=128)
     ),
     "ant-gather": Pretraining(
-        steps=2_000_000,
-        random_share=0.05,
+        steps=300_000,
+        random_share=0.0,
+        correlation=0.8,
+        greedy_share=0.3,
         chained=4,
         agent=TD3(
             width=256,
+            layer_norm=True,
+            saturation_penalty=0.01,
             discount=0.98,
             actor_learning_rate=3e-4,
             critic_learning_rate=3e-4,
@@ -118,10 +124,13 @@ class Hindsight:
             ended = reached | reaching.failed(following)
         else:
             rewards = np.where(reached, 0, -1)
+        outputs = self.outputs[rows]
+        if isinstance(reaching, Symmetric):
+            outputs = reaching.to_front(bodies, options, outputs)
         return Window(
             observations=np.stack([before, after], axis=1).astype(np.float32),
             goals=np.zeros((batch, 2, 0), np.float32),
-            actions=self.outputs[rows][:, None],
+            actions=outputs[:, None].astype(np.float32),
             rewards=rewards.astype(np.float32)[:, None],
             durations=np.ones((batch, 1), np.float32),
             valid=np.ones((batch, 1), bool),
@@ -243,17 +252,21 @@ class Pretrainer:
         at_random: float,
     ) -> tuple[Any, bool]:
         """One option with noise; the observation after it, and whether the episode ended."""
-        reaching, noise = self.reaching, self.pretraining.agent.noise
+        reaching, kept = self.reaching, self.pretraining.correlation
+        noise = self.pretraining.agent.noise
+        if random.random() < self.pretraining.greedy_share:
+            noise = 0.0
         episode, steps, ended = [], 0, False
+        sway = random.normal(size=reaching.outputs)
         while steps < options.cap and not ended:
             body = reaching.body(observation)
             if reaching.reached(body, option):
                 break
-            if random.random() < at_random:
-                output = random.uniform(-1, 1, reaching.outputs)
-            else:
-                output = options.output(body, option) + noise * random.normal(size=reaching.outputs)
+            output = sway
+            if random.random() >= at_random:
+                output = options.output(body, option) + noise * sway
             output = np.clip(output, -1, 1)
+            sway = kept * sway + (1 - kept**2) ** 0.5 * random.normal(size=reaching.outputs)
             for _ in range(self.pretraining.repeat):
                 observation, _, terminated, truncated, _ = self.environment.step(
                     reaching.primitive(output)

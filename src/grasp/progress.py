@@ -114,6 +114,23 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+class CountLine(_Shown):
+    """How many of something are done."""
+
+    def __init__(self, what: str, total: int):
+        super().__init__()
+        self.what, self.total = what, total
+        self._printed = time.monotonic()
+
+    def show(self, done: int) -> None:
+        line = f"{done:,} of {self.total:,} {self.what}"
+        if self._console.is_terminal:
+            self._live.update(Text(line), refresh=True)
+        elif time.monotonic() - self._printed > PLAIN_SECONDS:
+            self._printed = time.monotonic()
+            print(line, file=sys.stderr, flush=True)
+
+
 def episode_line(episode: Episode) -> None:
     """One line per finished episode."""
     success = "" if episode.success is None else f"  success {episode.success}"

@@ -201,9 +201,13 @@ class LoadedAgent:
         finally:
             world.close()
 
-    def outlooks(self, resets: Sequence[dict[str, Any]]) -> list[Outlook]:
-        """Where each head's option leads, from each reset; for Collect and Point-Mass."""
-        return outlooks(self.compiled, self.world, resets)
+    def outlooks(
+        self,
+        resets: Sequence[dict[str, Any]],
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> list[Outlook]:
+        """Where each head's option leads, from each reset; for the option tasks."""
+        return outlooks(self.compiled, self.world, resets, progress)
 
     def judged(self, resets: Sequence[dict[str, Any]]) -> Judgement:
         """The mean Q of options at the right object, at the others, and anywhere."""

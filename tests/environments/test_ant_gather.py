@@ -1,6 +1,7 @@
 """The rules of Ant-Gather, by hand."""
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -10,11 +11,14 @@ from grasp.environments.ant_gather import (
     ARENA,
     BOMBS,
     CATCH,
+    FALL,
     LIMIT,
     OBJECTS,
+    STEP,
     AntGather,
     WalkThere,
 )
+from grasp.options import ReachingOptions
 
 STILL = np.zeros(8, np.float32)
 
@@ -79,12 +83,32 @@ def test_reach_is_a_metre():
     assert rewards == [0, 1]
 
 
-@pytest.mark.parametrize(("height", "orientation"), [(1.4, [1, 0, 0, 0]), (0.5, [0, 1, 0, 0])])
-def test_a_fall_ends_the_episode_with_nothing(height, orientation):
+@pytest.mark.parametrize("orientation", [[0, 1, 0, 0], [0.6, 0, 0.8, 0]])
+def test_a_fall_ends_the_episode_with_nothing(orientation):
+    """On its back, and tilted by 106 degrees."""
     environment = world()
-    environment.data.qpos[2:7] = [height, *orientation]
+    environment.data.qpos[3:7] = orientation
     _, reward, terminated, _, info = environment.step(STILL)
     assert (reward, terminated, info["fell"], info["success"]) == (0, True, True, False)
+
+
+def test_a_leap_is_not_a_fall():
+    environment = world()
+    environment.data.qpos[2] = 1.4
+    _, _, terminated, _, info = environment.step(STILL)
+    assert (terminated, info["fell"]) == (False, False)
+
+
+def test_the_scene_is_the_square_with_apples_to_take():
+    environment = world(place=(2.0, -4.0))
+    scene = environment.scene()
+    np.testing.assert_allclose(scene.agent, [0.75, 0])
+    np.testing.assert_allclose(scene.objects[0], APPLES[0] / 8 + 0.5)
+    assert (scene.marks, scene.wanted()) == ("AAABBBBB", [0, 1, 2])
+    np.testing.assert_allclose(environment.options_to_objects()[3], [*BOMBS[0], 0, 0])
+    left = [True, False, True, False, True, True, True, True]
+    environment.reset(seed=0, options={"left": left})
+    assert environment.scene().left.tolist() == left
 
 
 def test_an_episode_is_truncated_at_its_limit():
@@ -123,20 +147,67 @@ def test_the_option_is_seen_from_the_body():
     assert here[:2].tolist() == [0.5, 0.25]
 
 
+def turned_inside(environment, quarter):
+    """Name the four sides anew: the same ant in the same pose, another leg is its first."""
+    data, angle = environment.data, quarter * np.pi / 2
+    alike = np.array([1, 1, 1, -1, 1, -1, 1, 1])  # two ankles bend the other way round
+    orientation = np.zeros(4)
+    turn = np.array([np.cos(angle / 2), 0, 0, np.sin(angle / 2)])
+    mujoco.mju_mulQuat(orientation, data.qpos[3:7], turn)  # pyright: ignore
+    data.qpos[3:7] = orientation
+    for joints in (data.qpos[7:], data.qvel[6:]):
+        joints[:] = np.roll(joints * alike, -2 * quarter) * alike
+    (x, y), cosine, sine = data.qvel[3:5].copy(), np.cos(angle), np.sin(angle)
+    data.qvel[3:5] = [cosine * x + sine * y, cosine * y - sine * x]
+    return np.concatenate([data.qpos, data.qvel])
+
+
+@pytest.mark.parametrize("quarter", [1, 2, 3])
+def test_an_ant_walks_alike_with_each_of_its_sides_in_front(quarter):
+    """By the physics: another naming of the legs, and the options move the same ant."""
+    reaching, random = WalkThere(), np.random.default_rng(0)
+    option = np.array([2.0, 1.0, 0.3, -0.2])
+    size = reaching.inputs(np.ones(29), option).size
+    layers = [(random.normal(size=(size, 8)) / 3, np.zeros(8))]
+    options = ReachingOptions(reaching, layers)
+    ways = []
+    for sides in (0, quarter):
+        environment = world()
+        environment.step(np.full(8, 0.3))
+        observation = turned_inside(environment, sides)
+        for _ in range(4):
+            action, _ = options.act(observation, option)
+            observation = environment.step(action)[0]
+        ways.append(observation[:3])
+    np.testing.assert_allclose(ways[0], ways[1], atol=1e-3)
+    assert np.abs(ways[0][:2] - [1.4, 0.2]).max() > 0.02  # it did move
+
+
+def test_outputs_are_kept_as_the_body_makes_them():
+    reaching, random = WalkThere(), np.random.default_rng(1)
+    bodies, options = random.normal(size=(50, 29)), random.normal(size=(50, 4))
+    outputs = random.uniform(-1, 1, (50, 8))
+    seen = reaching.to_front(bodies, options, outputs)
+    np.testing.assert_allclose(reaching.from_front(bodies, options, seen), outputs)
+    assert len({tuple(row) for row in np.argsort(np.abs(seen)) - np.argsort(np.abs(outputs))}) > 4
+
+
 def test_reached_failed_and_the_reward_of_walking():
     reaching = WalkThere()
     body, after = np.zeros(29), np.zeros(29)
     body[2:7] = after[2:7] = [0.55, 1, 0, 0, 0]
-    after[0] = 0.2
+    after[0] = 0.04
     option = np.array([2.0, 0.0, 0.0, 0.0])
     assert not reaching.reached(body, option)
-    assert reaching.reward(body, after, option) == pytest.approx(2)
+    assert reaching.reward(body, after, option) == pytest.approx(0.08)
+    after[0] = -0.2
+    assert reaching.reward(body, after, option) == pytest.approx(-0.4)
     after[0] = 1.6
     assert reaching.reached(after, option)
-    assert reaching.reward(body, after, option) == pytest.approx(16 + 5)
+    assert reaching.reward(body, after, option) == pytest.approx(2 * STEP + 1)
     after[15] = 0.5  # arrives with 0.5 m/s where 0 was asked for
-    assert reaching.reward(body, after, option) == pytest.approx(16 + 4.5)
+    assert reaching.reward(body, after, option) == pytest.approx(2 * STEP + 0.9)
     np.testing.assert_allclose(reaching.achieved(after), [1.6, 0, 0.5, 0])
-    after[2] = 0.1
+    after[3:7] = [0, 1, 0, 0]
     assert reaching.failed(after)
-    assert reaching.reward(body, after, option) == pytest.approx(16 + 4.5 - 50)
+    assert reaching.reward(body, after, option) == pytest.approx(2 * STEP + 0.9 - FALL)

@@ -2,9 +2,9 @@
 
 Gymnasium's Ant body on an open floor, objects at fixed places in a square of 8 m. An object is
 gathered when the torso comes within 1 m of it, and is gone: an apple gives reward 1, a bomb 0. The
-third apple ends the episode; so does a fall (torso below 0.2 m or above 1 m, or on its back), with
-nothing. An episode is truncated after 500 steps of 50 ms. The ant starts standing, anywhere in the
-square out of reach of the objects, turned any way.
+third apple ends the episode; so does a fall, with nothing: an ant on its side or its back has
+fallen, one that leaps or sits has not. An episode is truncated after 500 steps of 50 ms. The ant
+starts standing, anywhere in the square out of reach of the objects, turned any way.
 
     observation   x, y, z, orientation (4), 8 joints; velocities of all (14);
                   whether each of 3 apples and 5 bombs is still there              [37]
@@ -21,18 +21,37 @@ import mujoco
 import numpy as np
 
 from grasp.errors import EnvironmentFault
+from grasp.figures import Scene
 
 mj: Any = mujoco  # its compiled functions have no stubs
 
 APPLES = np.array([[2.6, 1.6], [-2.7, 1.9], [0.2, -2.8]])
 BOMBS = np.array([[0.1, 2.7], [-0.2, 0.3], [2.7, -1.2], [-2.4, -1.4], [3.0, 3.6]])
 OBJECTS = np.concatenate([APPLES, BOMBS])  # [8, 2]
+MARKS = "A" * len(APPLES) + "B" * len(BOMBS)
 ARENA = 4.0  # metres from the middle to each side
 CATCH = 1.0
 LIMIT = 500  # steps
 FRAMES = 5  # of physics per step
+STRENGTH = 0.4  # share of the motors' torque that the options use
+STEP = 0.05  # metres of a step at 1 m/s
+FALL = 4.0  # what it costs while the options are learned
 _BODY = 29  # numbers of the observation that are the body's
 _READY = np.array([0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0])  # joints of Gymnasium's ant at rest
+_ALIKE = np.array([1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0])  # all legs bend alike
+_QUARTERS = np.array([1, 1j, -1, -1j])  # turns by a quarter, to the left
+_BEGINNING_WITH = (2 * np.arange(4)[:, None] + np.arange(8)) % 8  # joints, by the leg that is first
+
+PICTURED: dict[str, list[dict[str, Any]]] = {  # resets to look at: what differs along each row
+    "start": [
+        {"place": place, "heading": 0.0}
+        for place in ([1.3, 0.2], [-1.3, 0.4], [-0.9, -3.4], [3.6, -3.0])
+    ],
+    "left": [
+        {"place": [1.3, 0.2], "heading": 0.0, "left": [*apples, *[True] * len(BOMBS)]}
+        for apples in ([0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 1])
+    ],
+}
 
 
 class AntGather(gymnasium.Env):
@@ -51,7 +70,9 @@ class AntGather(gymnasium.Env):
         self._renderer: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """A new start; `options` may fix `place` (x, y) and `heading` (radians)."""
+        """A new start; `options` may fix `place` (x, y), `heading` (radians) and `left`, which of
+        the objects are there.
+        """
         super().reset(seed=seed)
         fixed = options or {}
         place, heading = self._place(), self.np_random.uniform(-np.pi, np.pi)
@@ -62,7 +83,7 @@ class AntGather(gymnasium.Env):
         self.data.qpos[:] = [*place, 0.75, *turned, *joints]
         self.data.qvel[:] = 0.1 * self.np_random.normal(size=14)
         mj.mj_forward(self.model, self.data)
-        self.left = np.ones(len(OBJECTS), bool)
+        self.left = np.array(fixed.get("left", np.ones(len(OBJECTS))), bool)
         self.steps = 0
         return self._observation(), self._info(fell=False)
 
@@ -83,10 +104,9 @@ class AntGather(gymnasium.Env):
 
     @staticmethod
     def fallen(body: np.ndarray) -> Any:
-        """Whether a body [..., 29] is down, or on its back."""
-        z, quaternion = body[..., 2], body[..., 3:7]
-        upright = 1 - 2 * (quaternion[..., 1] ** 2 + quaternion[..., 2] ** 2)
-        return (z < 0.2) | (z > 1.0) | (upright < 0)
+        """Whether a body [..., 29] is tilted by a quarter turn or more."""
+        x, y = body[..., 4], body[..., 5]
+        return 1 - 2 * (x**2 + y**2) < 0  # how far its own up points upwards
 
     def get_state(self) -> dict[str, Any]:
         physics = np.zeros(mj.mj_stateSize(self.model, mj.mjtState.mjSTATE_INTEGRATION))
@@ -110,6 +130,20 @@ class AntGather(gymnasium.Env):
             self.model.site_rgba[index, 3] = 1.0 if there else 0.0
         self._renderer.update_scene(self.data, camera="above")
         return self._renderer.render()
+
+    pictured = PICTURED
+
+    def scene(self) -> Scene:
+        """The square as the unit square: apples A, bombs B."""
+        return Scene(_in_unit(self.data.qpos[:2]), _in_unit(OBJECTS), self.left.copy(), (), MARKS)
+
+    def options_to_objects(self) -> np.ndarray:
+        """The options that go to the objects, to arrive at rest [8, 4]."""
+        return np.hstack([OBJECTS, np.zeros((len(OBJECTS), 2))])
+
+    def place(self, observation: np.ndarray) -> np.ndarray:
+        """Where in the scene an observation has the ant."""
+        return _in_unit(observation[:2])
 
     def close(self) -> None:
         if self._renderer is not None:
@@ -179,30 +213,51 @@ class WalkThere:
         return np.concatenate([body[..., :2], body[..., 15:17]], axis=-1)
 
     def inputs(self, body: np.ndarray, option: np.ndarray) -> np.ndarray:
-        """The place, the velocity and the body's own motion as the ant sees them: turned by its
-        heading, all of order one.
+        """The place, the velocity and the body's own motion as the ant sees them, all of order one.
+
+        The body is the same after a quarter turn, so it always walks with the front of its four
+        sides that faces the place: a policy for one quarter of the directions is one for all.
         """
-        w, x, y, z = np.moveaxis(body[..., 3:7], -1, 0)
+        front, quarter = self._facing(body, option)
+        own = _QUARTERS[-quarter]  # turns a vector of the body's frame
+        place, asked = _plane(option, 0) - _plane(body, 0), _plane(option, 2)
+        place, asked, moves = place * front, asked * front, _plane(body, 15) * front
+        distance = np.abs(place)
+        w, x, y, z = (body[..., index] for index in (3, 4, 5, 6))
+        tilt = 2 * (x * z - w * y + 1j * (y * z + w * x)) * own  # the world's up, seen from inside
+        turns = 0.3 * _plane(body, 18) * own
+        seen = np.empty((*np.shape(distance), 33))
+        for index, pair in ((0, place / 4), (2, place / (distance + 0.1)), (5, asked), (8, tilt),
+                            (11, moves), (14, turns)):  # fmt: skip
+            seen[..., index], seen[..., index + 1] = pair.real, pair.imag
+        seen[..., 4] = np.tanh(distance)
+        seen[..., 7] = body[..., 2] - 0.55
+        seen[..., 10] = 1 - 2 * (x**2 + y**2)
+        seen[..., 13] = body[..., 17]
+        seen[..., 16] = 0.3 * body[..., 20]
+        seen[..., 17:25] = _rolled(body[..., 7:15] * _ALIKE, quarter)
+        seen[..., 25:] = 0.1 * _rolled(body[..., 21:29] * _ALIKE, quarter)
+        return np.clip(seen, -5, 5)
+
+    def from_front(self, body: np.ndarray, option: np.ndarray, output: np.ndarray) -> np.ndarray:
+        """Torques of the joints, from those that the network puts out for the sides as it sees
+        them.
+        """
+        return _rolled(output, -self._facing(body, option)[1]) * _ALIKE
+
+    def to_front(self, body: np.ndarray, option: np.ndarray, torques: np.ndarray) -> np.ndarray:
+        """The other way round."""
+        return _rolled(torques * _ALIKE, self._facing(body, option)[1])
+
+    def _facing(self, body: np.ndarray, option: np.ndarray) -> tuple[Any, Any]:
+        """What turns a vector of the world's frame to the front, as a complex number, and which of
+        the four sides is the front: the one that faces the place.
+        """
+        w, x, y, z = (body[..., index] for index in (3, 4, 5, 6))
         heading = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y**2 + z**2))
-        place = _turned(option[..., :2] - body[..., :2], -heading)
-        distance = np.hypot(place[..., 0], place[..., 1])[..., None]
-        tilt = np.stack(
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x**2 + y**2)], axis=-1
-        )  # the world's up, in the body's frame
-        parts = [
-            place / 4,
-            place / (distance + 0.1),
-            np.tanh(distance),
-            _turned(option[..., 2:], -heading),
-            body[..., 2:3] - 0.55,
-            tilt,
-            _turned(body[..., 15:17], -heading),
-            body[..., 17:18],
-            0.3 * body[..., 18:21],
-            body[..., 7:15],
-            0.1 * body[..., 21:29],
-        ]
-        return np.clip(np.concatenate(parts, axis=-1), -5, 5)
+        bearing = np.angle(_plane(option, 0) - _plane(body, 0)) - heading
+        quarter = np.round(bearing / (np.pi / 2)).astype(np.int64) % 4
+        return np.exp(-1j * heading) * _QUARTERS[-quarter], quarter
 
     def reached(self, body: np.ndarray, option: np.ndarray) -> np.ndarray | np.bool:
         return self._distance(body, option) <= self.near
@@ -211,23 +266,31 @@ class WalkThere:
         return AntGather.fallen(body)
 
     def reward(self, body: np.ndarray, after: np.ndarray, option: np.ndarray) -> Any:
-        """Ten for each metre nearer; at the place five, less the error of the velocity in m/s; a
-        fall costs fifty.
+        """Two for each metre nearer, and no more for walking faster than 1 m/s, which ends on its
+        back; at the place one, less a fifth of the error of the velocity in m/s; a fall costs four.
         """
         progress = self._distance(body, option) - self._distance(after, option)
         error = np.hypot(*np.moveaxis(after[..., 15:17] - option[..., 2:], -1, 0))
-        arrived = np.where(self.reached(after, option), 5 - np.minimum(error, 3), 0)
-        return 10 * progress + arrived - np.where(self.failed(after), 50, 0)
+        arrived = np.where(self.reached(after, option), 1 - np.minimum(error, 3) / 5, 0)
+        return 2 * np.minimum(progress, STEP) + arrived - np.where(self.failed(after), FALL, 0)
 
     def primitive(self, output: np.ndarray) -> np.ndarray:
-        return output
+        return STRENGTH * np.roll(output, 2, axis=-1)  # the motors begin with the fourth leg
 
     def _distance(self, body: np.ndarray, option: np.ndarray) -> Any:
         return np.hypot(option[..., 0] - body[..., 0], option[..., 1] - body[..., 1])
 
 
-def _turned(vector: np.ndarray, angle: Any) -> np.ndarray:
-    """A vector of the plane, turned."""
-    cosine, sine = np.cos(angle), np.sin(angle)
-    x, y = vector[..., 0], vector[..., 1]
-    return np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=-1)
+def _in_unit(place: np.ndarray) -> np.ndarray:
+    return place / (2 * ARENA) + 0.5
+
+
+def _plane(vector: np.ndarray, index: int) -> Any:
+    """Two numbers of a vector as one of the complex plane, where a turn is a product."""
+    return vector[..., index] + 1j * vector[..., index + 1]
+
+
+def _rolled(legs: np.ndarray, quarter: Any) -> np.ndarray:
+    """The joints [..., 8] of four legs, beginning with leg `quarter`."""
+    order = _BEGINNING_WITH[quarter]
+    return legs[order] if legs.ndim == 1 else np.take_along_axis(legs, order, axis=-1)
