@@ -121,3 +121,6 @@ def test_the_score_of_episodes_by_hand():
     assert found.success == 0.5  # of those that tell
     assert found.heads == pytest.approx({"0": 3 / 9, "1": 4 / 9, "2": 2 / 9})
     assert score([silent]).success is None
+    told = [won._replace(counts={"apples": 3.0}), lost._replace(counts={"apples": 1.0}), silent]
+    assert score(told).counts == {"apples": 2}  # an episode that broke off tells nothing
+    assert found.counts == {}

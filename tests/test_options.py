@@ -127,7 +127,7 @@ def test_the_boundary_sees_decisions_with_their_duration():
     assert world.sizes == (1, 0, 1, True, None)
     world.reset(0)
     outcome = world.step(np.array([-0.88]))  # 3 of [0, 50]
-    assert (outcome.duration, outcome.reward) == (3, 2.75)
+    assert (outcome.duration, outcome.reward, outcome.earned) == (3, 2.75, 6)  # of 1, 2 and 3
 
 
 def test_the_options_of_collect_that_ship_go_where_they_say():

@@ -189,6 +189,7 @@ def evaluate(arguments: list[str]) -> int:
         return 0
     used = ", ".join(f"{head}: {share:.0%}" for head, share in found.heads.items())
     won = "" if found.success is None else f", success {found.success:.1%}"
+    won += "".join(f", {name} {count:.2f}" for name, count in found.counts.items())
     print(
         f"return {found.mean:.2f} ± {found.deviation:.2f}{won} over {found.episodes} {flags.heads} "
         f"episodes; heads used: {used}"

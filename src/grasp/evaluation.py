@@ -26,6 +26,7 @@ class Episode(NamedTuple):
     environment_steps: int
     success: bool | None
     heads: list[int]  # the affordance chosen at each decision
+    counts: dict[str, float] = {}  # what the environment counts beside the reward
 
 
 class Score(NamedTuple):
@@ -38,6 +39,7 @@ class Score(NamedTuple):
     decisions: float  # mean per episode
     environment_steps: float
     heads: dict[str, float]  # share of decisions that each head took
+    counts: dict[str, float]  # means of what the environment counts beside the reward
 
 
 def score(episodes: Sequence[Episode]) -> Score:
@@ -51,7 +53,13 @@ def score(episodes: Sequence[Episode]) -> Score:
         decisions=float(np.mean([episode.decisions for episode in episodes])),
         environment_steps=float(np.mean([episode.environment_steps for episode in episodes])),
         heads={str(head): float(np.mean(taken == head)) for head in np.unique(taken)},
+        counts=_means([episode.counts for episode in episodes if episode.counts]),
     )
+
+
+def _means(counts: Sequence[dict[str, float]]) -> dict[str, float]:
+    names = counts[0] if counts else {}
+    return {name: float(np.mean([episode.get(name, 0) for episode in counts])) for name in names}
 
 
 def share_of_successes(outcomes: Sequence[bool | None]) -> float | None:
@@ -224,6 +232,7 @@ class _Lane:
         self.observation, self.goal = self.world.reset(seed)
         self.returned, self.steps, self.heads = 0.0, 0, []
         self.success: bool | None = None
+        self.counts: dict[str, float] = {}
 
     def advance(self, action: np.ndarray, head: int) -> bool:
         self.heads.append(head)
@@ -232,9 +241,9 @@ class _Lane:
         except EnvironmentRaised:
             return True
         self.observation, self.goal = outcome.observation, outcome.goal
-        self.returned += outcome.reward
+        self.returned += outcome.earned
         self.steps += outcome.steps
-        self.success = outcome.success
+        self.success, self.counts = outcome.success, outcome.counts
         return outcome.ended
 
     def result(self) -> Episode:
@@ -245,4 +254,5 @@ class _Lane:
             environment_steps=self.steps,
             success=self.success,
             heads=self.heads,
+            counts=self.counts,
         )

@@ -87,11 +87,12 @@ class OptionEnvironment(gymnasium.Wrapper):
 
     def step(self, action: np.ndarray):
         option = np.clip(action, self.options.space.low, self.options.space.high)
-        total, discount, duration, path = 0.0, 1.0, 0, [self._observation]
+        total, earned, discount, duration, path = 0.0, 0.0, 1.0, 0, [self._observation]
         while True:
             primitive, last = self.options.act(self._observation, option)
             self._observation, reward, terminated, truncated, info = self.env.step(primitive)
             total += discount * float(reward)
+            earned += float(reward)
             discount *= self.discount
             duration += 1
             if self.watch:
@@ -102,7 +103,8 @@ class OptionEnvironment(gymnasium.Wrapper):
                 break
             if self.options.ended(self._observation, option):
                 break
-        info = info | {"duration": duration} | ({"path": path} if self.record else {})
+        info = info | {"duration": duration, "earned": earned}
+        info |= {"path": path} if self.record else {}
         return self._observation, total, terminated, truncated, info
 
 

@@ -173,7 +173,7 @@ class Loop:
         self.counters.raised = 0
         self.counters.decisions += 1
         self.counters.environment_steps += outcome.steps
-        self.returns[lane] += outcome.reward
+        self.returns[lane] += outcome.earned
 
     def _raised(self, problem: EnvironmentRaised) -> None:
         self.counters.faults += 1

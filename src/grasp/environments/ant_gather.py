@@ -58,6 +58,7 @@ class AntGather(gymnasium.Env):
     """The primitive environment; its actions are the torques of the eight joints."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    counted = ("apples", "bombs", "fell")  # of an episode's last info, for `grasp evaluate`
     action_space = gymnasium.spaces.Box(-1, 1, (8,), np.float32)
     observation_space = gymnasium.spaces.Box(-1000, 1000, (37,), np.float32)
 

@@ -29,11 +29,13 @@ class Outcome(NamedTuple):
     observation: np.ndarray  # [observation]
     goal: np.ndarray  # [goal]
     reward: float  # discounted inside an option
+    earned: float  # the same, undiscounted: what returns are made of
     duration: int  # n of the discount gamma^n: 1, or the steps of an option
     terminated: bool
     truncated: bool
     success: bool | None  # None where the task does not say
     steps: int  # of the environment; the duration, or those of a repeated action
+    counts: dict[str, float]  # what the environment counts beside the reward, so far
 
     @property
     def ended(self) -> bool:
@@ -48,6 +50,7 @@ class Boundary:
         self._keys = _keys(environment.observation_space, name)
         self._spaces = [_space(environment.observation_space, key, name) for key in self._keys]
         sizes = [int(np.prod(space.shape)) for space in self._spaces]
+        self._counted: tuple[str, ...] = getattr(environment.unwrapped, "counted", ())
         self._seed = 0  # of the episode under way
         self._actions: list[np.ndarray] | None = []  # of the episode, None where it is too long
         self.busy: tuple[str, float] | None = None  # what the environment does, and since when
@@ -83,11 +86,13 @@ class Boundary:
             observation=observation,
             goal=goal,
             reward=reward,
+            earned=self._reward(info.get("earned", reward)),
             duration=duration,
             terminated=self._flag(terminated, "terminated"),
             truncated=self._flag(truncated, "truncated"),
             success=None if success is None else bool(success),
             steps=self._count(info.get("steps", duration), "steps"),
+            counts={name: float(info[name]) for name in self._counted if name in info},
         )
 
     def stretched(self, action: np.ndarray) -> np.ndarray:

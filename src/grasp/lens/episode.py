@@ -120,7 +120,7 @@ class Episode:
         self.choices.append(Choice(head, action, outcome.reward, outcome.duration))
         self.ended = outcome.ended or len(self.choices) >= LONGEST
         self.success = outcome.success
-        returned = now.returned + outcome.reward
+        returned = now.returned + outcome.earned
         self._arrive(outcome.observation, outcome.goal, returned, now.steps + outcome.steps)
 
     def _arrive(
@@ -176,7 +176,7 @@ def compare(
             seen[lane] = (outcome.observation, outcome.goal)
             results[lane] = Result(
                 rule=before.rule,
-                returned=before.returned + outcome.reward,
+                returned=before.returned + outcome.earned,
                 success=outcome.success,
                 decisions=before.decisions + 1,
                 steps=before.steps + outcome.steps,
