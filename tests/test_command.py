@@ -198,6 +198,8 @@ def test_presets_are_what_their_runs_were_made_with():
     assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)
     assert agent_named("GA-4", "paper").decisions_per_update == 1
     assert agent_named("TD3").decisions_per_update == 1
+    ant = {"options": True, "task": "ant-gather"}
+    assert {agent_named(name, **ant).decisions_per_update for name in ("GA-4", "TD3")} == {1}
     assert (suite.window, options.window, agent_named("GA-4", "paper").window) == (1, 3, 3)
     assert {agent_named(name).window for name in ("UCT-50", "GUMBEL-16", "SA-3")} == {3}
     heads = agent_named("SA-3", options=True, task="collect")

@@ -14,7 +14,7 @@ from grasp.agents.grasp import Grasp
 from grasp.environments import make
 from grasp.environments.boundary import Boundary
 from grasp.errors import UsageError
-from grasp.evaluation import Episode, all_different, next_on_a_head, outlooks, play, score
+from grasp.evaluation import Episode, all_different, chosen, next_on_a_head, outlooks, play, score
 from grasp.figures import Outlook, Scene
 from grasp.planners.plan import Plan
 from worlds import Counting
@@ -58,6 +58,17 @@ def test_heads_are_chosen_as_asked():
     drawn = used(agent, "sampled")
     np.testing.assert_allclose(np.bincount(drawn) / len(drawn), agent.policy, atol=0.1)
     np.testing.assert_array_equal(drawn, used(agent, "sampled"))  # the same seed, the same heads
+
+
+def test_actions_anywhere_are_a_baseline_of_no_head():
+    agent = Proposing(PLACES, [0.2, 0.5, 0.3])
+    assert set(used(agent, "random")) == {-1}
+    decision = agent.act_greedily(np.zeros((400, 9)), np.zeros((400, 9)), 0)
+    actions, _ = chosen(decision, "random", 0, 3)
+    assert actions.min() < -0.9 < 0.9 < actions.max()
+    again, other = (chosen(decision, "random", seed, 3)[0] for seed in (0, 1))
+    np.testing.assert_array_equal(actions, again)
+    assert not np.array_equal(actions, other)
 
 
 def test_a_head_that_is_not_there_is_refused():

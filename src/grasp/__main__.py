@@ -150,7 +150,7 @@ def evaluate(arguments: list[str]) -> int:
         episodes: int = 10  # from starts of their own
         seed: int = 0  # of those starts
         which: Literal["last", "best"] = "last"  # the last agent, or that of the best evaluation
-        heads: Literal["greedy", "sampled"] | int = "greedy"  # best, drawn, or the one given
+        heads: Literal["greedy", "sampled", "random"] | int = "greedy"  # best, drawn, none, or this
         video: bool = False  # film the first episode, with its heads and their Q: RUN/episode.mp4
         json: bool = False  # print one JSON object instead of text
 

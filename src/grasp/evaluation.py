@@ -16,7 +16,8 @@ from grasp.errors import EnvironmentRaised, UsageError
 from grasp.figures import Outlook
 from grasp.randomness import Stream, generator
 
-Heads = Literal["greedy", "sampled"] | int  # most probable, drawn from the policy, or always one
+# The most probable head, one drawn from the policy, an action anywhere, or always the same head.
+Heads = Literal["greedy", "sampled", "random"] | int
 
 
 class Episode(NamedTuple):
@@ -203,7 +204,11 @@ def next_on_a_head(found: Sequence[Outlook]) -> float:
 
 
 def chosen(decision: Decision, heads: Heads, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-    """The actions [B, action] and heads [B] that a way of choosing takes."""
+    """The actions [B, action] and heads [B] that a way of choosing takes; -1 is no head."""
+    if heads == "random":
+        shape = np.shape(decision.actions)
+        actions = generator(seed, Stream.EVALUATE, step).uniform(-1, 1, shape)
+        return actions.astype(np.float32), np.full(shape[0], -1)
     if heads == "greedy" or decision.plan is None:
         return np.asarray(decision.actions), np.asarray(decision.heads)
     policy, proposed = np.asarray(decision.plan.policy), np.asarray(decision.plan.actions)

@@ -101,7 +101,7 @@ def draw_scene(axis: Any, scene: Scene) -> None:
     """The objects, pale once they are taken, the agent, and the order asked for."""
     for letter, place, there in zip(scene.marks, scene.objects, scene.left, strict=True):
         colour = "0.15" if there else "0.85"
-        shape = "s" if scene.order or letter == "A" else "X"
+        shape = "s" if scene.order or letter == "A" else "o"
         axis.plot(*place, shape, markersize=15, color="white", markeredgecolor=colour, zorder=2)
         axis.annotate(letter, place, ha="center", va="center", color=colour, fontsize=10)
     axis.plot(*scene.agent, "o", markersize=9, color="black", zorder=4)

@@ -92,9 +92,11 @@ _SA: dict[str, Any] = {
 # From images an update costs more, and actions are repeated: fewer decisions (choice 27).
 _IMAGES: dict[str, Any] = {"window": 3, "batch": 64, "noise_decisions": 25_000}
 
-# What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25).
+# What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25); an
+# option of Ant-Gather takes longer than an update (choice 32).
 _TASKS: dict[str, dict[str, Any]] = {
     "collect": {"discount": 0.95, "affordance_learning_rate": 1e-3, "smoothing": 0.2},
+    "ant-gather": {"warm_up": 3_000, "decisions_per_update": 1},
 }
 
 
@@ -140,6 +142,7 @@ def agent_named(
         usual = {} if preset == "paper" else _TASKS.get(task, {})
         agent = TD3(discount=usual.get("discount", 0.99))
         every = _OPTIONS["decisions_per_update"] if options else 1  # as often as the others
+        every = usual.get("decisions_per_update", every)
         return dataclasses.replace(agent, decisions_per_update=every)
     from grasp.planners.complete_tree import CompleteTree
     from grasp.planners.gumbel import Gumbel

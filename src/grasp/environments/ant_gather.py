@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import mujoco
 import numpy as np
 
-from grasp.errors import EnvironmentFault
+from grasp.environments.rendering import INSTALL, choose_renderer
+from grasp.errors import EnvironmentFault, UsageError
 from grasp.figures import Scene
+
+RENDERER = choose_renderer()  # which MuJoCo reads when it is imported
+
+import mujoco  # noqa: E402
 
 mj: Any = mujoco  # its compiled functions have no stubs
 
@@ -125,6 +129,8 @@ class AntGather(gymnasium.Env):
 
     def render(self) -> np.ndarray:
         """From above; what was gathered is gone."""
+        if RENDERER == "disable":
+            raise UsageError(INSTALL)
         if self._renderer is None:
             self._renderer = mj.Renderer(self.model, 480, 480)
         for index, there in enumerate(self.left):
