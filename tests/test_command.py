@@ -9,6 +9,7 @@ import pytest
 from grasp.__main__ import main
 from grasp.agents import AGENTS, agent_named, check_agent, description, rebuilt
 from grasp.errors import UsageError, says_out_of_memory
+from grasp.session import typed
 
 SMALL = [
     "--steps", "90", "--evaluate-every", "60", "--evaluation-episodes", "1", "--log-every", "30",
@@ -145,6 +146,12 @@ def test_a_run_from_the_command_line_to_its_picture(capsys, tmp_path, monkeypatc
     assert (tmp_path / "results" / "gymnasium" / "curves.png").stat().st_size > 5_000
 
 
+@pytest.mark.parametrize("place", [["--run", "/tmp/a b/c"], ["--run=/tmp/a b/c"], []])
+def test_a_run_remembers_its_command_without_its_folder(place):
+    command = typed(["train", "GA-4", *place, "--task", "walker-walk", "--steps", "10"])
+    assert command == "grasp train GA-4 --task walker-walk --steps 10"
+
+
 @pytest.mark.parametrize("name", [*AGENTS, "GA-6", "SA-17", "RND-SA-2"])
 def test_every_name_makes_its_agent(name):
     agent = agent_named(name)
@@ -194,7 +201,10 @@ def test_the_paper_preset_is_what_the_paper_states():
 
 def test_presets_are_what_their_runs_were_made_with():
     suite, options = agent_named("GA-4"), agent_named("GA-4", options=True, task="collect")
-    assert (suite.trace, suite.planner.temperature, suite.decisions_per_update) == (0, 0.1, 2)
+    assert (suite.trace, suite.planner.temperature, suite.decisions_per_update) == (0, 0.1, 1)
+    assert (suite.normalise_layers, options.normalise_layers) == (True, False)
+    assert (suite.learning_rate_end, options.learning_rate_end) == (0.1, 1)
+    assert (suite.noise_decisions, options.noise_decisions) == (25_000, 50_000)
     assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)
     assert agent_named("GA-4", "paper").decisions_per_update == 1
     assert agent_named("TD3").decisions_per_update == 1

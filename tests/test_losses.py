@@ -46,19 +46,19 @@ def test_n_step_targets_by_hand():
     np.testing.assert_allclose(targets, [1 + 0.5 * 5.5, 2 + 0.5 * 7, 3 + 0.5 * 8, 8])
 
 
-def test_one_step_targets_by_hand():
+def test_planned_targets_by_hand():
     targets = value_targets(
         jnp.array([1.0, 2.0, 3.0]), jnp.full(3, 0.5), jnp.array([4.0, 6.0, 8.0]), trace=0
     )
-    np.testing.assert_allclose(targets, [1 + 0.5 * 4, 2 + 0.5 * 6, 3 + 0.5 * 8, 8])
+    np.testing.assert_allclose(targets, [1 + 0.5 * 4, 4, 6, 8])
 
 
 def test_targets_between_by_hand():
     targets = value_targets(
         jnp.array([1.0, 2.0]), jnp.array([0.5, 0.9]), jnp.array([4.0, 10.0]), trace=0.25
     )
-    last = 2 + 0.9 * 10
-    np.testing.assert_allclose(targets, [1 + 0.5 * (0.75 * 4 + 0.25 * last), last, 10])
+    second = 0.75 * 4 + 0.25 * (2 + 0.9 * 10)
+    np.testing.assert_allclose(targets, [1 + 0.5 * second, second, 10])
 
 
 @pytest.mark.parametrize("trace", [1, 0.5, 0])
@@ -92,10 +92,10 @@ def test_window_targets_bootstrap_at_the_real_observations(parts, key, bootstrap
     for row in range(4):
         expected = value(row, 3)
         for j in reversed(range(4)):
+            if j < 3:
+                recorded = float(window.rewards[row, j]) + 0.99 * expected
+                expected = (1 - trace) * value(row, j) + trace * recorded if j else recorded
             np.testing.assert_allclose(targets[row, j], expected, rtol=1e-4, atol=1e-5)
-            if j:
-                following = (1 - trace) * value(row, j) + trace * expected
-                expected = float(window.rewards[row, j - 1]) + 0.99 * following
 
 
 @pytest.mark.parametrize("trace", [1, 0])
@@ -109,13 +109,35 @@ def test_a_terminated_window_has_no_bootstrap(parts, key, trace):
     targets = window_targets(
         model, affordances, planner, window, key, bootstrap="planner", trace=trace
     )
-    np.testing.assert_allclose(targets[:, 1:], [[5, 0, 0]] * 4, rtol=1e-6)
+    np.testing.assert_allclose(targets[:, 2:], [[0, 0]] * 4, rtol=1e-6)
     if trace:
-        np.testing.assert_allclose(targets[:, 0], [1 + 0.99 * 5] * 4, rtol=1e-6)
-    else:  # what follows the first decision is judged by the plan there
+        np.testing.assert_allclose(targets[:, :2], [[1 + 0.99 * 5, 5]] * 4, rtol=1e-6)
+    else:  # before the end it is the plan that judges
         states = jax.vmap(model.encode)(window.observations[:, 1], window.goals[:, 1])
         plans = jax.vmap(lambda state: planner(model, affordances, state, key))(states)
-        np.testing.assert_allclose(targets[:, 0], 1 + 0.99 * plans.q_values.max(-1), rtol=1e-5)
+        np.testing.assert_allclose(targets[:, 1], plans.q_values.max(-1), rtol=1e-5)
+
+
+def test_a_first_state_that_is_not_judged_teaches_no_value(parts, key):
+    """With one decision per window the first state's target may then be anything."""
+    model, _, _ = parts
+    window = window_of(n=1)
+
+    def gradient(first, judge_first):
+        targets = jnp.array([[first, 2.0]] * 4)
+        return (
+            eqx.filter_grad(
+                lambda m: model_loss(
+                    m, model, window, targets, consistency=0.0, judge_first=judge_first
+                )[0]
+            )(model)
+            .value_heads[0]
+            .layers[-1]
+            .bias
+        )
+
+    assert gradient(1.0, False) == gradient(1e3, False) != 0
+    assert gradient(1.0, True) != gradient(1e3, True)
 
 
 def test_durations_discount_the_targets(parts, key):

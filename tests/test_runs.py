@@ -143,6 +143,12 @@ def test_a_run_from_before_a_setting_goes_on_where_the_setting_changes_nothing(t
         Run(tmp_path / "r").claim(CONFIG | {"agent": agent | {"learning_rate_end": 0.1}})
 
 
+def test_an_agent_from_before_a_setting_is_read_as_what_it_was(tmp_path):
+    assert made(tmp_path / "r").config()["agent"]["normalise_layers"] is False
+    baseline = {"kind": "TD3", "width": 4}
+    assert made(tmp_path / "t", CONFIG | {"agent": baseline}).config()["agent"] == baseline
+
+
 def test_a_file_or_a_foreign_folder_is_no_place_for_a_run(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()

@@ -12,6 +12,7 @@ met by rescaling.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -70,6 +71,7 @@ class AffordanceModule(eqx.Module):
         initial_spread: float,
         hidden: int = 2,
         prior: bool = False,
+        norm: bool = False,  # of the hidden layers
         key: PRNGKeyArray,
     ):
         """Heads start apart and unsaturated: spread offsets, small outputs (choice 6)."""
@@ -79,11 +81,12 @@ class AffordanceModule(eqx.Module):
         self.conditioning = conditioning
         self.offsets = initial_spread * jax.random.uniform(offsets_key, shape, minval=-1, maxval=1)
         inputs = {"goal": [features, goal_size], "state": [features], "none": None}[conditioning]
-        self.mappings = inputs and MLP(
-            inputs, num_affordances * action_size, width=width, hidden=hidden, key=mappings_key
+        network = partial(MLP, width=width, norm=norm)
+        self.mappings = inputs and network(
+            inputs, num_affordances * action_size, hidden=hidden, key=mappings_key
         )
         self.prior_head = (
-            MLP([features, goal_size], num_affordances, width=width, hidden=2, key=prior_key)
+            network([features, goal_size], num_affordances, hidden=2, key=prior_key)
             if prior
             else None
         )

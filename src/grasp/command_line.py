@@ -25,7 +25,7 @@ def train_flags(arguments: list[str]) -> Any:
     prepare_jax("--deterministic" in arguments)
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
     task = _flagged_task(arguments) or ""
-    options, pixels, usual = has_options(task), from_pixels(task), usual_sight(task)
+    options, pixels, usual = has_options(task), from_pixels(task), usual_sight(task, preset)
     made = agent_named(name, preset, options=options, task=task, images=pixels)
 
     from grasp.environments.frames import Sight

@@ -44,7 +44,9 @@ class ImageEncoder(eqx.Module):
     top: MLP
     images: Images = eqx.field(static=True)
 
-    def __init__(self, images: Images, outputs: int, *, width: int, key: PRNGKeyArray):
+    def __init__(
+        self, images: Images, outputs: int, *, width: int, key: PRNGKeyArray, norm: bool = False
+    ):
         keys = jax.random.split(key, len(PATCHES) + 1)
         units = [images.filters, 2 * images.filters, 2 * images.filters]
         depths = [images.stack * images.channels, *units[:-1]]
@@ -55,7 +57,9 @@ class ImageEncoder(eqx.Module):
             )
         )
         places = (images.height // REDUCTION) * (images.width // REDUCTION)
-        self.top = MLP([places * units[-1]], outputs, width=width, hidden=1, key=keys[-1])
+        self.top = MLP(
+            [places * units[-1]], outputs, width=width, hidden=1, norm=norm, key=keys[-1]
+        )
         self.images = images
 
     def __call__(self, observation: UInt8[Array, " observation"]) -> Float[Array, " out"]:

@@ -1,6 +1,6 @@
 """The two losses of Algorithm 1 and the targets they share.
 
-    v_j      = r_j + gamma^{n_j} ((1 - lambda) u_{j+1} + lambda v_{j+1}),   v_{i+n} = u_{i+n},
+    v_j      = (1 - lambda) u_j + lambda (r_j + gamma^{n_j} v_{j+1}),   v_{i+n} = u_{i+n},
                u_j = max_b Q_target(encode_target(x_j), b);   the paper's lambda is 1
     L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
                [+ (log n_j - log duration(s_j, a_j))^2 for options]
@@ -31,21 +31,23 @@ Metrics = dict[str, Float[Array, "..."]]
 def value_targets(
     rewards: Float[Array, " n"],
     discounts: Float[Array, " n"],
-    following: Float[Array, " n"],
+    planned: Float[Array, " n"],
     trace: float | int,
 ) -> Float[Array, " states"]:
-    """v_j = r_j + d_j ((1 - trace) u_{j+1} + trace v_{j+1}) backwards from v_n = u_n, where
-    `following` holds u_1 .. u_n.
+    """v_j = (1 - trace) u_j + trace (r_j + d_j v_{j+1}) backwards from v_n = u_n, where `planned`
+    holds u_1 .. u_n. The first state was not planned from: v_0 = r_0 + d_0 v_1.
     """
 
     def back(later, decision):
         reward, discount, value = decision
-        target = reward + discount * ((1 - trace) * value + trace * later)
+        target = (1 - trace) * value + trace * (reward + discount * later)
         return target, target
 
-    last = following[-1]
-    _, targets = jax.lax.scan(back, last, (rewards, discounts, following), reverse=True)
-    return jnp.append(targets, last)
+    last = planned[-1]
+    recorded = (rewards[1:], discounts[1:], planned[:-1])
+    _, targets = jax.lax.scan(back, last, recorded, reverse=True)  # v_1 .. v_{n-1}
+    targets = jnp.append(targets, last)
+    return jnp.append(rewards[:1] + discounts[:1] * targets[:1], targets)
 
 
 def window_targets(
@@ -104,8 +106,12 @@ def model_loss(
     targets: Float[Array, "B states"],
     *,
     consistency: float,
+    judge_first: bool = True,
 ) -> tuple[Float[Array, ""], tuple[AbstractState, Metrics]]:
     """L_model, averaged over the window; also the unrolled states, the affordances' roots.
+
+    With `judge_first` the value of the first state is learned too, from its recorded decision
+    (choice 30).
 
     `consistency` weighs a term beyond the paper (choice 7): the unrolled state should be where the
     target encoder puts the observation that really came.
@@ -116,7 +122,8 @@ def model_loss(
     # A model that predicts the end need not be taught what follows it.
     counts = window.valid & taken if model.predicts_termination else window.valid
     weights = counts.astype(jnp.float32)  # [B, n]
-    weights_of_states = jnp.concatenate([jnp.ones_like(weights[:, :1]), weights], axis=1)
+    first = jnp.full_like(weights[:, :1], judge_first)
+    weights_of_states = jnp.concatenate([first, weights], axis=1)
     reward_loss = _mean_over((steps.reward - window.rewards) ** 2, weights)
     value_errors = jnp.mean((values - targets[..., None]) ** 2, axis=-1)  # [B, n+1]
     value_loss = _mean_over(value_errors, weights_of_states)

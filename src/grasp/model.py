@@ -15,6 +15,7 @@ chance that the episode goes on (choice 10), and gamma^n c discounts what follow
 Everything here is written for one state; callers batch with `jax.vmap`.
 """
 
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -86,28 +87,30 @@ class ValueEquivalentModel(eqx.Module):
         predicts_termination: bool,
         options: bool,
         key: PRNGKeyArray,
+        normalises_layers: bool = False,
         images: Images | None = None,  # where observations are images
     ):
         keys = jax.random.split(key, 7)
+        network = partial(MLP, width=width, norm=normalises_layers)
         judged = (features, goal_size)
         self.encoder = (
-            MLP([observation_size], features, width=width, hidden=2, key=keys[0])
+            network([observation_size], features, hidden=2, key=keys[0])
             if images is None
-            else ImageEncoder(images, features, width=width, key=keys[0])
+            else ImageEncoder(images, features, width=width, norm=normalises_layers, key=keys[0])
         )
-        self.embedding = MLP([features, action_size], width, width=width, hidden=1, key=keys[1])
-        self.dynamics = MLP([width], features, width=width, hidden=1, key=keys[2])
+        self.embedding = network([features, action_size], width, hidden=1, key=keys[1])
+        self.dynamics = network([width], features, hidden=1, key=keys[2])
         followed = [width, features, goal_size]
-        self.reward_head = MLP(followed, 1, width=width, hidden=1, key=keys[3])
+        self.reward_head = network(followed, 1, hidden=1, key=keys[3])
         self.continuation_head = (
-            MLP(followed, 1, width=width, hidden=1, key=keys[6]) if predicts_termination else None
+            network(followed, 1, hidden=1, key=keys[6]) if predicts_termination else None
         )
         self.value_heads = tuple(
-            MLP(judged, 1, width=width, hidden=2, key=value_key)
+            network(judged, 1, hidden=2, key=value_key)
             for value_key in jax.random.split(keys[4], num_values)
         )
         self.duration_head = (
-            MLP([width, goal_size], 1, width=width, hidden=1, key=keys[5]) if options else None
+            network([width, goal_size], 1, hidden=1, key=keys[5]) if options else None
         )
         self.discount = discount
         self.layer_norm = layer_norm

@@ -46,11 +46,13 @@ MAY_CHANGE = (
     "command", "version", "steps", "log_every", "wandb", "save_seconds", "patience",
     "deterministic",
 )  # fmt: skip
-# Settings that came later, at what says the same as not having them: older runs go on.
+# Settings of GrASP that came later, at what says the same as not having them: older runs go on, and
+# agents of older runs stay what they are.
 LATER: Facts = {
-    "agent.learning_rate_end": 1.0,
-    "agent.learning_rate_hold": 0,
-    "agent.learning_rate_fall": 10_000,
+    "learning_rate_end": 1.0,
+    "learning_rate_hold": 0,
+    "learning_rate_fall": 10_000,
+    "normalise_layers": False,
 }
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to
@@ -103,7 +105,7 @@ class Run:
             raise CorruptCheckpoint(f"{self.config_file} is not JSON: {problem}") from None
         if not isinstance(config, dict):
             raise CorruptCheckpoint(f"{self.config_file} holds no configuration")
-        return config
+        return _completed(config)
 
     def claim(self, config: Facts) -> None:
         """Write the configuration of a new run, or check that the run here has the same."""
@@ -334,12 +336,20 @@ def default_place(task: str, name: str, seed: int | str, runs: Path = Path("runs
 
 def differences(there: Facts, here: Facts) -> list[str]:
     """In which settings two configurations are not those of one run."""
-    flat_there, flat_here = (LATER | _flat(_lasting(config)) for config in (there, here))
+    flat_there, flat_here = (_flat(_lasting(_completed(config))) for config in (there, here))
     return [
         f"{name} is {flat_there.get(name)!r} there and {flat_here.get(name)!r} here"
         for name in sorted(flat_there.keys() | flat_here.keys())
         if flat_there.get(name) != flat_here.get(name)
     ]
+
+
+def _completed(config: Facts) -> Facts:
+    """A configuration with the settings that were not there when it was written."""
+    agent = config.get("agent")
+    if not isinstance(agent, dict) or agent.get("kind") != "Grasp":
+        return config
+    return config | {"agent": LATER | agent}
 
 
 def _lasting(config: Facts) -> Facts:

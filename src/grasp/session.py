@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -260,8 +261,18 @@ def default_run(training: Training) -> Path:
 
 
 def config(training: Training) -> Facts:
-    command = " ".join(["grasp", *sys.argv[1:]])
-    return training.described() | {"version": grasp.__version__, "command": command}
+    return training.described() | {"version": grasp.__version__, "command": typed(sys.argv[1:])}
+
+
+def typed(arguments: Sequence[str]) -> str:
+    """The command of a run, without where it lies: folders are moved, and differ by machine."""
+    before = ["", *arguments]
+    kept = [
+        word
+        for word, last in zip(arguments, before, strict=False)
+        if not word.startswith("--run=") and "--run" not in (word, last)
+    ]
+    return shlex.join(["grasp", *kept])
 
 
 def run_sight(settings: Facts) -> Sight:

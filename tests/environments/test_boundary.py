@@ -4,8 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from grasp.environments import TASKS, check_task, make, suite_of
+from grasp.environments import PIXELS, TASKS, check_task, make, suite_of, usual_sight
 from grasp.environments.boundary import Boundary
+from grasp.environments.frames import Sight
 from grasp.errors import EnvironmentFault, EnvironmentRaised, UsageError
 from worlds import Counting, Probe
 
@@ -120,13 +121,25 @@ def test_an_episode_is_a_function_of_its_seed_and_can_be_put_back(name):
         assert expected.reward == restored.reward
 
 
-def test_a_suite_episode_is_truncated_after_a_thousand_steps_not_terminated():
-    world = Boundary(make("reacher-easy"), "reacher-easy")
+@pytest.mark.parametrize("action_repeat", [1, 2])
+def test_a_suite_episode_is_truncated_after_a_thousand_steps_not_terminated(action_repeat):
+    world = Boundary(make("reacher-easy", sight=Sight(action_repeat)), "reacher-easy")
     world.reset(0)
-    outcomes = [world.step(np.zeros(2)) for _ in range(1000)]
+    outcomes = [world.step(np.zeros(2)) for _ in range(1000 // action_repeat)]
     assert not any(outcome.ended for outcome in outcomes[:-1])
     assert outcomes[-1].truncated
     assert not outcomes[-1].terminated
+
+
+def test_suite_tasks_are_decided_every_second_step_but_by_the_paper():
+    repeats = {
+        (task, preset): usual_sight(task, preset).action_repeat
+        for task in ("walker-walk", "dmc:hopper-hop", "gym:Pendulum-v1", "collect", PIXELS + "a-b")
+        for preset in ("default", "paper")
+    }
+    assert [repeats.pop((task, "default")) for task in ("walker-walk", "dmc:hopper-hop")] == [2, 2]
+    assert [repeats.pop((PIXELS + "a-b", preset)) for preset in ("default", "paper")] == [2, 2]
+    assert set(repeats.values()) == {1}
 
 
 def test_any_suite_task_and_any_gymnasium_task():

@@ -32,12 +32,15 @@ _NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
 _SEARCH = re.compile(r"(?P<planner>UCT|GUMBEL)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
+_EVEN_RATES = {"learning_rate_end": 1.0, "learning_rate_hold": 0, "learning_rate_fall": 10_000}
+
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
 _PAPER: dict[str, Any] = {
     "width": 512,
     "window": 3,
     "num_values": 1,
     "layer_norm": False,
+    "normalise_layers": False,
     "predict_termination": False,
     "normalise_observations": False,
     "relative_temperature": False,
@@ -48,7 +51,7 @@ _PAPER: dict[str, Any] = {
     "trace": 1.0,
     "model_learning_rate": 1e-4,
     "affordance_learning_rate": 1e-3,
-    "learning_rate_end": 1.0,
+    **_EVEN_RATES,
     "consistency": 0.0,
     "saturation_penalty": 0.0,
     "smoothing": 0.0,
@@ -66,13 +69,16 @@ _PAPER: dict[str, Any] = {
 
 # What learns best where decisions are options and rewards are rare (choice 7).
 _OPTIONS: dict[str, Any] = {
+    "normalise_layers": False,
     "window": 3,
     "model_learning_rate": 1e-3,
+    **_EVEN_RATES,
     "trace": 1.0,
     "decisions_per_update": 4,
     "rewarded_share": 0.1,
     "warm_up": 10_000,
     "noise_start": 0.1,
+    "noise_decisions": 50_000,
     "random_share": 0.2,
     "greedy_share": 0.2,
 }
@@ -89,8 +95,8 @@ _SA: dict[str, Any] = {
     "learning_rate_fall": 10_000,
 }
 
-# From images an update costs more, and actions are repeated: fewer decisions (choice 27).
-_IMAGES: dict[str, Any] = {"window": 3, "batch": 64, "noise_decisions": 25_000}
+# From images an update costs more (choice 27).
+_IMAGES: dict[str, Any] = {"window": 3, "batch": 64, "decisions_per_update": 2}
 
 # What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25); an
 # option of Ant-Gather takes longer than an update (choice 32).

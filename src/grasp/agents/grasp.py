@@ -79,6 +79,7 @@ class Grasp:
     width: int = 128  # of every layer, and of the abstract state
     num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
+    normalise_layers: bool = True  # hidden units to mean 0 and variance 1 (choice 33)
     predict_termination: bool = True  # else the end is learned as absorbing (choice 10)
     normalise_observations: bool = True  # by their running mean and deviation (choice 20)
     initial_spread: float = 1.0  # of the heads before tanh (choice 6)
@@ -89,12 +90,12 @@ class Grasp:
     batch: int = 128  # windows per update
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
-    trace: float = 0.0  # weight of the decisions recorded after the first; 1: n-step (choice 30)
+    trace: float = 0.0  # weight of recorded decisions in a value; 1: n-step returns (choice 30)
     model_learning_rate: float = 5e-4  # of all but the affordances
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
-    learning_rate_end: float = 1.0  # share of both rates that is left in the end (choice 29)
-    learning_rate_hold: int = 0  # updates before they begin to fall
-    learning_rate_fall: int = 10_000  # updates over which they fall, linearly
+    learning_rate_end: float = 0.1  # share of both rates that is left in the end (choice 29)
+    learning_rate_hold: int = 15_000  # updates before they begin to fall
+    learning_rate_fall: int = 35_000  # updates over which they fall, linearly
     gradient_clip: float = 10.0  # by global norm
     consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
     saturation_penalty: float = 1e-2  # on heads far beyond their bounds (choice 6)
@@ -105,12 +106,12 @@ class Grasp:
 
     replay_capacity: int = 200_000  # decisions
     rewarded_share: float = 0.0  # of windows drawn among those with a reward (choice 7)
-    warm_up: int = 2_000  # decisions taken at random before learning
-    decisions_per_update: int = 2  # fewer learn more from each, and take longer (choice 32)
+    warm_up: int = 1_000  # decisions taken at random before learning
+    decisions_per_update: int = 1  # fewer learn more from each, and take longer (choice 32)
     updates_per_call: int = 4  # in one compiled call; changes speed only
     noise_start: float = 0.5  # deviation of the Gaussian added to the chosen action (choice 5)
     noise_end: float = 0.1  # what it falls to
-    noise_decisions: int = 50_000  # over which it falls linearly
+    noise_decisions: int = 25_000  # over which it falls linearly
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
     greedy_share: float = 0.5  # of stretches taken as in evaluation, once the noise has fallen
     greedy_stretch: int = 100  # decisions in one environment
@@ -147,6 +148,7 @@ class Grasp:
                 layer_norm=self.layer_norm,
                 predicts_termination=self.predict_termination,
                 options=sizes.options,
+                normalises_layers=self.normalise_layers,
                 images=sizes.images,
                 key=model_key,
             ),
@@ -179,6 +181,7 @@ class Grasp:
             width=self.width,
             initial_spread=self.initial_spread,
             hidden=self.head_layers,
+            norm=self.normalise_layers,
             prior=getattr(self.planner, "prior", "uniform") == "learned",
             key=key,
         )
@@ -261,7 +264,12 @@ class Grasp:
             smoothing=self.smoothing,
         )
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
-            state.online.model, state.target.model, window, targets, consistency=self.consistency
+            state.online.model,
+            state.target.model,
+            window,
+            targets,
+            consistency=self.consistency,
+            judge_first=self.trace == 1,
         )
         model, model_optimiser, norm = self._optimiser(self.model_learning_rate).descend(
             state.online.model, gradient, state.model_optimiser, state.updates

@@ -88,11 +88,12 @@ def from_pixels(name: str) -> bool:
     return name.startswith(PIXELS)
 
 
-def usual_sight(name: str) -> "Sight":
-    """From pixels an action is repeated, as in the paper."""
+def usual_sight(name: str, preset: str = "default") -> "Sight":
+    """Suite tasks are decided every second step (choice 28), by the paper only from pixels."""
     from grasp.environments.frames import Sight
 
-    return Sight(action_repeat=2) if from_pixels(name) else Sight()
+    repeats = from_pixels(name) or (suite_of(name) == "dm_control" and preset != "paper")
+    return Sight(action_repeat=2 if repeats else 1)
 
 
 def has_options(name: str) -> bool:

@@ -25,7 +25,7 @@ Quality = Literal["fast", "full"]
 class Sight:
     """How a task is seen and acted on."""
 
-    action_repeat: int = 1  # environment steps that one decision lasts; 2 from pixels
+    action_repeat: int = 1  # environment steps that one decision lasts (choice 28)
     image_size: int = 64  # height and width that images are brought to
     frame_stack: int = 3  # images that one observation holds
     quality: Quality = "fast"  # rendering without shadows, reflections and smooth edges, or with
