@@ -2,20 +2,23 @@
 
     python bench/peers.py SB3-TD3 --task walker-walk --steps 100000 --seed 0 [--like-ours]
 
-`--like-ours` gives it the networks, batch, replay and warm-up of our TD3; otherwise it runs at its
-own defaults. Needs what `make bench` installs. Writes results/<suite>/<task>/<name>-seed<k>.csv.
+`--like-ours` gives it the networks, batch, replay and warm-up of our TD3, and decides as often;
+otherwise it runs at its own defaults and decides at every step. Needs what `make bench` installs.
+Writes results/<suite>/<task>/<name>-seed<k>.csv.
 """
 
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import grasp
-from grasp.environments import suite_of
+from grasp.environments import suite_of, usual_sight
+from grasp.environments.frames import Sight
 from grasp.randomness import Stream, episode_seed
 from grasp.results import write_table
 
@@ -31,6 +34,7 @@ def main() -> None:
     parser.add_argument("--evaluate-every", type=int, default=10_000)
     parser.add_argument("--episodes", type=int, default=10)
     parser.add_argument("--like-ours", action="store_true")
+    parser.add_argument("--action-repeat", type=int, help="1, or with --like-ours as ours")
     parser.add_argument("--to", type=Path, default=Path("results"))
     flags = parser.parse_args()
 
@@ -39,11 +43,15 @@ def main() -> None:
     table = flags.to / suite_of(flags.task) / flags.task / f"{name}-seed{flags.seed}.csv"
     rows: list[tuple[int, int, float, float | None]] = []
     seconds: list[int] = []
-    learner, settings = made(flags.peer, flags.task, flags.seed, flags.like_ours)
+    usual = usual_sight(flags.task) if flags.like_ours else Sight()
+    repeat = flags.action_repeat or usual.action_repeat
+    world = partial(grasp.make, flags.task, sight=Sight(repeat))
+    learner, settings = made(flags.peer, world(), flags.seed, flags.like_ours)
     for steps in range(flags.evaluate_every, flags.steps + 1, flags.evaluate_every):
-        learner.learn(flags.evaluate_every, reset_num_timesteps=steps == flags.evaluate_every)
-        returned = evaluated(learner, flags.task, flags.seed, len(rows), flags.episodes)
-        rows.append((steps, steps, returned, None))
+        decisions = flags.evaluate_every // repeat
+        learner.learn(decisions, reset_num_timesteps=steps == flags.evaluate_every)
+        returned = evaluated(learner, world(), flags.seed, len(rows), flags.episodes)
+        rows.append((steps, steps // repeat, returned, None))
         seconds.append(round(time.monotonic() - began))
         print(f"{name} on {flags.task}: {returned:.1f} at {steps:,}, {seconds[-1]} s", flush=True)
         facts = {
@@ -51,13 +59,13 @@ def main() -> None:
             "hours": round(seconds[-1] / 3600, 3),
             "seconds": seconds,
             "evaluation_episodes": flags.episodes,
-            "action_repeat": 1,
+            "action_repeat": repeat,
             "configuration": {"name": name, "task": flags.task, "seed": flags.seed} | settings,
         }
         write_table(table, rows, facts)
 
 
-def made(peer: str, task: str, seed: int, like_ours: bool) -> tuple[Any, dict[str, Any]]:
+def made(peer: str, world: Any, seed: int, like_ours: bool) -> tuple[Any, dict[str, Any]]:
     """The learner, and its settings where they are not its defaults."""
     library, _, kind = peer.partition("-")
     if library == "SB3":
@@ -76,13 +84,13 @@ def made(peer: str, task: str, seed: int, like_ours: bool) -> tuple[Any, dict[st
             "learning_starts": ours.warm_up,
             "buffer_size": ours.replay_capacity,
         }
-    learner = getattr(home, kind)("MlpPolicy", grasp.make(task), seed=seed, **settings)
+    learner = getattr(home, kind)("MlpPolicy", world, seed=seed, **settings)
     return learner, settings
 
 
-def evaluated(learner: Any, task: str, seed: int, number: int, episodes: int) -> float:
+def evaluated(learner: Any, world: Any, seed: int, number: int, episodes: int) -> float:
     """The mean return of greedy episodes from the starts that our own runs are evaluated on."""
-    world, returns = grasp.make(task), []
+    returns = []
     for index in range(episodes):
         first = episode_seed(seed, Stream.EVALUATE, number * episodes + index)
         observation, _ = world.reset(seed=first)

@@ -51,7 +51,8 @@ def parts(width: int) -> tuple[Any, Any]:
     from grasp.agents.agent import Sizes
 
     sizes = Sizes(observation=OBSERVATION, goal=0, action=ACTION)
-    online = grasp.Grasp(num_affordances=K, width=width).init(sizes, jax.random.key(0)).online
+    agent = grasp.Grasp(num_affordances=K, width=width, normalise_layers=False)
+    online = agent.init(sizes, jax.random.key(0)).online
     return online.model, online.affordances
 
 

@@ -53,8 +53,9 @@ def pytorch() -> dict[str, Callable[[], Any]]:
 def world(task: str = "walker-walk") -> dict[str, Callable[[], Any]]:
     """An environment by itself."""
     import grasp
+    from grasp.environments.frames import Sight
 
-    environment = grasp.make(task)
+    environment = grasp.make(task, sight=Sight(action_repeat=1))
     environment.reset(seed=0)
     action = np.zeros(environment.action_space.shape, np.float32)
 

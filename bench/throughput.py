@@ -1,5 +1,6 @@
 """Environment steps per second of training, update included: ours beside Stable-Baselines3 and SBX,
-on walker-walk, each in a process of its own, taking turns.
+on walker-walk, each in a process of its own, taking turns. All TD3s decide at every step, GA-4 at
+every second one, as its default preset does.
 
     python bench/throughput.py NAME STEPS    prints the steps per second after a warm start
 """
@@ -19,9 +20,12 @@ from typing import Any
 
 from measure import Row, Timing, best_waiting, compared
 
+from grasp.environments.frames import Sight
+
 NETWORK = {"width": 256, "batch": 256}  # equal for all TD3s
 TASK = "walker-walk"
 WARM = 1_500  # steps before the clock starts: random actions, compilation, first updates
+EVERY_STEP = Sight(action_repeat=1)
 CONTENDERS = ("ours TD3", "SB3 TD3", "SBX TD3", "ours GA-4", "SB3 TD3 defaults")
 RATIOS = (
     ("ours TD3", "SB3 TD3", 3.0),
@@ -69,7 +73,7 @@ def _ours(name: str, steps: int) -> float:
     agent: Any = dataclasses.replace(grasp.agent_named(name), warm_up=1_000)
     if name == "TD3":
         agent = dataclasses.replace(agent, **NETWORK)
-    with training(agent) as trained:
+    with training(agent, sight=EVERY_STEP if name == "TD3" else None) as trained:
         trained(WARM)
         begun = time.perf_counter()
         trained(WARM + steps)
@@ -78,7 +82,7 @@ def _ours(name: str, steps: int) -> float:
 
 @contextlib.contextmanager
 def training(
-    agent: Any, seeds: Sequence[int] = (0,), num_envs: int = 1
+    agent: Any, seeds: Sequence[int] = (0,), num_envs: int = 1, sight: Sight | None = None
 ) -> Iterator[Callable[[int], None]]:
     """A function that trains on, without evaluations, to a number of environment steps per seed."""
     from grasp.cores import visible_cores
@@ -95,13 +99,17 @@ def training(
         evaluation_episodes=1,
     )  # fmt: skip
     loops: list[Loop] = []
+
+    def made() -> Boundary:
+        return Boundary(make(TASK, sight=sight), TASK)
+
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             told = Training(TASK, "bench", agent, dataclasses.replace(usual, seed=seed))
             run = Run(Path(folder) / f"seed{seed}")
             run.path.mkdir()
             sibling = loops[0].agent if loops else None
-            loops.append(Loop(told, run, lambda: Boundary(make(TASK), TASK), Log(run), sibling))
+            loops.append(Loop(told, run, made, Log(run), sibling))
             loops[-1].start()
         with ThreadPoolExecutor(visible_cores()) as pool:
 
@@ -134,7 +142,7 @@ def _theirs(name: str, steps: int) -> float:
     if not name.endswith("defaults"):
         width = NETWORK["width"]
         settings |= {"batch_size": NETWORK["batch"], "policy_kwargs": {"net_arch": [width, width]}}
-    environment = grasp.make(TASK)
+    environment = grasp.make(TASK, sight=EVERY_STEP)
     clock = Clock()
     TD3("MlpPolicy", environment, buffer_size=200_000, device="cpu", **settings).learn(
         WARM + steps, callback=clock

@@ -26,7 +26,9 @@ def benchmarked(width: int) -> Any:
         batch=128,
         roots_per_window=6.0,
         trace=1.0,
+        normalise_layers=False,
         normalise_observations=False,
+        learning_rate_end=1.0,
     )
 
 
