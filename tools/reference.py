@@ -10,19 +10,23 @@ import json
 import re
 import unittest.mock
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import tyro
 
 from grasp.__main__ import USAGE, main
+from grasp.curves import Anchor, anchors
+from grasp.environments import SUITE
 from grasp.releases import HEADER, card_of, row, size
-from grasp.results import read_records
+from grasp.results import Record, read_records
 from grasp.runs import RELEASED, Run, released_names
 
 ROOT = Path(__file__).parents[1]
 DOCS, RESULTS = ROOT / "docs", ROOT / "results"
-MILESTONES = (30_000, 60_000, 100_000)  # environment steps
+STEPS = 100_000  # of the environment, where suite tasks are compared
 AGENT = {"train": ["GA-4"]}  # whose defaults are shown
 HEAD = """\
 # Commands
@@ -122,20 +126,62 @@ def hours() -> str:
 
 
 def suite() -> str:
-    """GA-4 on the suite: its evaluations on the way and, of the last agent, 100 fresh episodes."""
+    """GA-4 and TD3 on the suite at 100,000 steps, mean over seeds, beside published scores; of the
+    last agents, 100 fresh episodes.
+    """
+    records = read_records([RESULTS / "dm_control"])
     rows = []
-    for record in read_records([RESULTS / "dm_control"]):
-        if record.label != "GA-4":
+    for task in SUITE:
+        runs, baseline = (
+            [record for record in records if (record.task, record.label) == (task, agent)]
+            for agent in ("GA-4", "TD3")
+        )
+        if not runs:
             continue
-        returns = dict(zip(*record.curve, strict=True))
-        played = record.source.with_name(f"{record.source.stem}-evaluation.json")
-        fresh = f"{json.loads(played.read_text())['mean']:.0f}" if played.exists() else ""
-        at = [f"{returns[steps]:.0f}" if steps in returns else "" for steps in MILESTONES]
-        apart = f"{record.facts['heads']['affordances/head_spread']:.2f}"
-        minutes = f"{60 * record.facts['hours']:.0f} min"
-        rows.append((record.task, str(record.seed), *at, fresh, minutes, apart))
-    steps = [f"{steps:,}" for steps in MILESTONES]
-    return table(("task", "seed", *steps, "100 fresh episodes", "time", "heads apart"), rows)
+        published = {anchor.method: anchor for anchor in anchors(task)}
+        rows.append(
+            (
+                task,
+                _at_the_end(runs),
+                _mean([_fresh(run) for run in runs]),
+                _at_the_end(baseline),
+                *(_mean(_of(published.get(method))) for method in ("TD3", "SAC", "TD-MPC2")),
+                f"{_mean([60 * run.facts['hours'] for run in runs])} min",
+                f"{np.mean([_apart(run) for run in runs]):.2f}",
+            )
+        )
+    return table(
+        (
+            "task", "GA-4 (seeds)", "100 fresh episodes", "our TD3 (seeds)", "TD3, published",
+            "SAC, published", "TD-MPC2, published", "GA-4 on one core", "heads apart",
+        ),
+        rows,
+    )  # fmt: skip
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.0f}" if known else ""
+
+
+def _at_the_end(runs: Sequence[Record]) -> str:
+    """The mean of what whole runs returned at 100,000 steps, and how many they are."""
+    ends = [dict(zip(*run.curve, strict=True)).get(STEPS) for run in runs]
+    known = [end for end in ends if end is not None]
+    return f"{_mean(known)} ({len(known)})" if known else ""
+
+
+def _fresh(run: Record) -> float | None:
+    played = run.source.with_name(f"{run.source.stem}-evaluation.json")
+    return json.loads(played.read_text())["mean"] if played.exists() else None
+
+
+def _of(anchor: Anchor | None) -> list[float | None]:
+    return [] if anchor is None else [dict(zip(anchor.steps, anchor.means, strict=True)).get(STEPS)]
+
+
+def _apart(run: Record) -> float:
+    return run.facts["heads"]["affordances/head_spread"]
 
 
 def options() -> str:

@@ -36,6 +36,9 @@ STYLES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+MARKERS = {"TD3": "D", "SAC": "^", "TD-MPC2": "s"}  # of published scores; others as TD3
+
+
 class Anchor(NamedTuple):
     """Published scores of a method on a task."""
 
@@ -156,16 +159,21 @@ def style(agent: str, shown: Sequence[str]) -> tuple[str, str]:
 
 
 def _draw_anchors(axis: Any, task: str) -> set[str]:
-    """Published scores inside the panel's steps, as grey diamonds; whose they are."""
+    """Published scores inside the panel's steps, in grey; whose they are."""
     observation = "pixels" if task.startswith("pixels:") else "state"
     limits, drawn = axis.get_xlim(), set()
     for anchor in anchors(task.removeprefix("pixels:"), observation):
         inside = anchor.steps <= limits[1] * 1.001
         if inside.any():
-            axis.plot(anchor.steps[inside], anchor.means[inside], "D:", color="0.5", ms=4, lw=1)
+            axis.plot(anchor.steps[inside], anchor.means[inside], **_mark(anchor.method))
             drawn.add(anchor.method)
     axis.set_xlim(limits)
     return drawn
+
+
+def _mark(method: str) -> dict[str, Any]:
+    marker = MARKERS.get(method, "D")
+    return {"marker": marker, "linestyle": ":", "color": "0.5", "markersize": 4, "linewidth": 1}
 
 
 def _legend(
@@ -179,7 +187,7 @@ def _legend(
         handles += axes[0].plot([], [], line, color=colour, linewidth=1.8)
         labels.append(f"{agent} ({seeds} seed{'' if counts == [1] else 's'})")
     for method in sorted(published):
-        handles += axes[0].plot([], [], "D:", color="0.5", ms=4, lw=1)
+        handles += axes[0].plot([], [], **_mark(method))
         labels.append(f"{method}, published")
     columns = min(len(labels), 2 * min(len(tasks), 3))
     figure.legend(

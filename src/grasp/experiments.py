@@ -26,14 +26,17 @@ HIERARCHICAL = ("collect", "point-mass", "ant-gather")
 SOFT = ("--target-period", "1", "--target-rate", "0.01")
 HARD = ("--target-period", "1000", "--target-rate", "1")
 SETTINGS = {  # of the default preset, each changed alone
-    "window-3": ("--window", "3"),
+    "plain-layers": ("--no-normalise-layers",),
+    "every-step": (  # as many updates per step
+        "--action-repeat", "1", "--decisions-per-update", "2", "--noise-decisions", "50000",
+        "--warm-up", "2000",
+    ),
     "three-step-returns": ("--window", "3", "--trace", "1"),
+    "even-rates": ("--learning-rate-end", "1"),
     "temperature-0.5": ("--planner.temperature", "0.5"),
-    "plain-temperature": ("--no-relative-temperature",),
     "no-consistency": ("--consistency", "0"),
-    "no-layer-norm": ("--no-layer-norm",),
     "two-values": ("--num-values", "2"),
-}
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,14 +144,14 @@ EXPERIMENTS: dict[str, Experiment] = {
             Variant("GA-4"),
             *(Variant("GA-4", flags, f"GA-4-{name}") for name, flags in SETTINGS.items()),
         ),
-        ("walker-walk", "finger-spin"), small_seeds=2,
+        ("walker-walk", "cheetah-run"), small_seeds=2,
     ),
 }  # fmt: skip
 
 # Environment steps. Where decisions are options they last long, and a step costs little.
 STEPS: dict[str, dict[str, int]] = {
     "small": {"suite": 50_000, "pixels": 100_000, "collect": 1_200_000, "point-mass": 6_000_000,
-              "ant-gather": 6_000_000},
+              "ant-gather": 1_600_000},
     "paper": {"suite": 1_000_000, "pixels": 1_000_000} | dict.fromkeys(HIERARCHICAL, 500_000),
 }  # fmt: skip
 
