@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from grasp.environments import PIXELS, TASKS, check_task, make, suite_of, usual_sight
+from grasp.environments import PIXELS, SUITE, TASKS, check_task, make, suite_of, usual_sight
 from grasp.environments.boundary import Boundary
 from grasp.environments.frames import Sight
 from grasp.errors import EnvironmentFault, EnvironmentRaised, UsageError
@@ -27,7 +27,7 @@ def test_actions_are_stretched_to_the_environments_bounds_and_never_beyond(actio
 
 def test_a_goal_dictionary_is_split_and_a_box_has_no_goal():
     goal = Boundary(Probe("goal"), "probe")
-    assert goal.sizes == (1, 1, 1, False, None)
+    assert goal.sizes == (1, 1, 1, False, None, False)
     observation, desired = goal.reset(3)
     assert abs(desired[0]) == pytest.approx(0.6)
     assert observation.dtype == np.float32
@@ -131,6 +131,14 @@ def test_a_suite_episode_is_truncated_after_a_thousand_steps_not_terminated(acti
     assert not outcomes[-1].terminated
 
 
+@pytest.mark.parametrize(
+    ("task", "endless"),
+    [*((task, True) for task in SUITE), ("dmc:lqr-lqr_2_1", False), ("gym:Pendulum-v1", False)],
+)
+def test_only_tasks_that_never_end_an_episode_are_called_endless(task, endless):
+    assert Boundary(make(task), task).sizes.endless == endless
+
+
 def test_suite_tasks_are_decided_every_second_step_but_by_the_paper():
     repeats = {
         (task, preset): usual_sight(task, preset).action_repeat
@@ -144,7 +152,7 @@ def test_suite_tasks_are_decided_every_second_step_but_by_the_paper():
 
 def test_any_suite_task_and_any_gymnasium_task():
     assert make("dmc:pendulum-swingup").action_space.shape == (1,)
-    assert Boundary(make("gym:Pendulum-v1"), "pendulum").sizes == (3, 0, 1, False, None)
+    assert Boundary(make("gym:Pendulum-v1"), "pendulum").sizes == (3, 0, 1, False, None, False)
     assert suite_of("walker-walk") == "dm_control"
     assert suite_of("gym:Pendulum-v1") == "gymnasium"
 

@@ -22,6 +22,7 @@ class Sizes(NamedTuple):
     action: int
     options: bool = False  # decisions may last longer than one step
     images: Images | None = None  # where observations are images, laid out flat
+    endless: bool = False  # episodes only stop by the clock: there is no end to predict
 
     @property
     def observation_type(self) -> type[np.generic]:

@@ -146,7 +146,7 @@ class Grasp:
                 num_values=self.num_values,
                 discount=self.discount,
                 layer_norm=self.layer_norm,
-                predicts_termination=self.predict_termination,
+                predicts_termination=self.predict_termination and not sizes.endless,
                 options=sizes.options,
                 normalises_layers=self.normalise_layers,
                 images=sizes.images,

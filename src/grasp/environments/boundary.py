@@ -60,6 +60,7 @@ class Boundary:
             action=self._low.size,
             options=bool(getattr(environment, "has_options", False)),
             images=getattr(environment, "images", None),
+            endless=bool(getattr(environment.unwrapped, "endless", False)),
         )
 
     def reset(self, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,7 @@ if choose_renderer() == "disable":  # which dm_control reads when it is imported
 
 from dm_control import suite
 from dm_control.mujoco import Camera
+from dm_control.rl.control import Task
 
 # Where a suite task keeps the target it randomises.
 GOAL_GEOMS = {"reacher": "target", "fish-swim": "target"}
@@ -72,6 +73,11 @@ class SuiteEnvironment(gymnasium.Env):
             if self._goal_geom
             else observation
         )
+
+    @property
+    def endless(self) -> bool:
+        """Whether the task never ends an episode before its time; few suite tasks do."""
+        return type(self._environment.task).get_termination is Task.get_termination
 
     @property
     def physics(self) -> Any:
