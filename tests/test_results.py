@@ -3,11 +3,14 @@ nothing is overwritten.
 """
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from grasp.__main__ import main
-from grasp.results import read_records, read_switching
+from grasp.report import minutes_rows
+from grasp.results import Record, read_records, read_switching
 from grasp.runs import Run
 
 CONFIG = {
@@ -124,6 +127,28 @@ def test_a_run_without_an_evaluation_is_refused(tmp_path, capsys):
     assert "metrics.jsonl" in refused(capsys, "export", tmp_path / "a")
     Run(tmp_path / "a").append({"environment_steps": 1, "decisions": 1})
     assert "no evaluation yet" in refused(capsys, "export", tmp_path / "a")
+
+
+def test_minutes_count_until_the_first_evaluation_that_returned_enough():
+    def record(label, seed, returns, seconds):
+        curve = (np.array([1e4, 2e4, 3e4]), np.array(returns, float))
+        facts = {} if seconds is None else {"seconds": seconds}
+        return Record("dm_control", "walker-walk", label, seed, curve, False, facts, Path(label))
+
+    rows = minutes_rows(
+        [
+            record("slow", 0, [0, 0, 800], [60, 600, 1200]),
+            record("quick", 0, [0, 900, 700], [60, 120, 180]),
+            record("quick", 1, [0, 10, 20], [60, 120, 180]),
+            record("never", 0, [0, 10, 20], [60, 120, 180]),
+            record("untimed", 0, [900, 900, 900], None),
+        ]
+    )
+    assert rows == [
+        ("walker-walk", "quick", "800", "1 of 2", "2", "20,000"),
+        ("walker-walk", "slow", "800", "1 of 1", "20", "30,000"),
+        ("walker-walk", "never", "800", "0 of 1", "", ""),
+    ]
 
 
 def test_the_report_is_one_file_that_asks_nothing_of_a_network(tmp_path, capsys, monkeypatch):

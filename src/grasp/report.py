@@ -39,6 +39,12 @@ RULES = (
     "± is the standard error over seeds; brackets hold the interquartile mean's 95 % bootstrap "
     "interval."
 )
+GOALS = {"walker-walk": 800, "finger-spin": 800, "cartpole-swingup": 700}  # returns worth a wait
+WAITING = ("task", "agent", "return", "seeds that reached it", "minutes", "environment steps")
+WAITED = (
+    "Minutes until an evaluation first returned that much, evaluations before it included; means "
+    "over the seeds that got there. Minutes compare only what ran on the same machine."
+)
 SCORES = ("task", "agent", "seeds", "steps", "final score", "interquartile mean", "hours")
 
 
@@ -77,6 +83,28 @@ def score_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     return rows
 
 
+def minutes_rows(records: Iterable[Record]) -> list[tuple[str, ...]]:
+    """How long agents took to what is worth waiting for; the quickest first."""
+    waits: dict[tuple[str, str], list[tuple[float, float] | None]] = {}
+    for record in records:
+        seconds, goal = record.facts.get("seconds"), GOALS.get(record.task)
+        steps, returns = record.curve
+        if record.suite != "dm_control" or goal is None or seconds is None:
+            continue
+        at = int(np.argmax(returns >= goal)) if np.any(returns >= goal) else None
+        wait = None if at is None else (seconds[at] / 60, float(steps[at]))
+        waits.setdefault((record.task, record.label), []).append(wait)
+    rows = []
+    for (task, agent), each in waits.items():
+        got = [wait for wait in each if wait is not None]
+        minutes, steps = np.mean(got, axis=0) if got else (np.inf, np.inf)
+        shown = (f"{minutes:.0f}", f"{steps:,.0f}") if got else ("", "")
+        reached = f"{len(got)} of {len(each)}"
+        row = (task, agent, str(GOALS[task]), reached, *shown)
+        rows.append((list(GOALS).index(task), minutes, row))
+    return [row for *_, row in sorted(rows)]
+
+
 def _score(value: float | int, success: bool) -> str:
     return f"{value:.1%}" if success else f"{value:.1f}"
 
@@ -95,6 +123,8 @@ def as_html(records: Sequence[Record], title: str, switching: Gains | None = Non
     parts.append(f"<table>{_head(('where', 'claim', 'verdict', 'because'))}{rows}</table>")
     for suite, mine in suites(records).items():
         parts += _suite(suite, mine)
+    if waits := minutes_rows(records):
+        parts += ["<h2>How long one waits</h2>", f"<p>{WAITED}</p>", _table(WAITING, waits)]
     parts += ["<h2>How each run was made</h2>", *(_configuration(record) for record in records)]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -114,11 +144,7 @@ def _suite(suite: str, records: Sequence[Record]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         picture = draw_curves(tasks, Path(folder) / "curves.png", success=success)[0]
         parts.append(_image(picture, f"learning curves of {suite}"))
-    cells = "".join(
-        "<tr>" + "".join(_cell(index, value) for index, value in enumerate(row)) + "</tr>"
-        for row in score_rows(records)
-    )
-    parts.append(f"<table>{_head(SCORES, numbers_from=2)}{cells}</table>")
+    parts.append(_table(SCORES, score_rows(records)))
     for record in records:
         for picture in pictures_of(record):
             name = f"{record.label} on {record.task}, seed {record.seed}: {picture.stem}"
@@ -136,6 +162,15 @@ def pictures_of(record: Record) -> list[Path]:
 def _image(picture: Path, text: str) -> str:
     content = base64.b64encode(picture.read_bytes()).decode()
     return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{content}">'
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Two columns of words, then numbers."""
+    cells = "".join(
+        "<tr>" + "".join(_cell(index, value) for index, value in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return f"<table>{_head(names, numbers_from=2)}{cells}</table>"
 
 
 def _cell(index: int, value: str) -> str:
@@ -180,6 +215,8 @@ def as_markdown(
         for task, agents in by_task(mine).items():
             lines += [f"{sentence}.\n" for sentence in uneven(agents, task)]
         lines += _markdown_table(SCORES, score_rows(mine))
+    if waits := minutes_rows(records):
+        lines += ["", "## How long one waits", "", WAITED, "", *_markdown_table(WAITING, waits)]
     return "\n".join(lines) + "\n"
 
 

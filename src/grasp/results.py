@@ -187,7 +187,8 @@ def _of_run(run: Run) -> Record:
     success = "eval/success" in rows[-1]
     steps = np.array([float(row["environment_steps"]) for row in rows])
     scores = np.array([float(row["eval/success" if success else "eval/return"]) for row in rows])
-    facts = {"command": config["command"], "hours": rows[-1]["time/seconds"] / 3600}
+    seconds = [row["time/seconds"] for row in rows]
+    facts = {"command": config["command"], "hours": seconds[-1] / 3600, "seconds": seconds}
     facts |= {"configuration": config, "evaluation_episodes": config["evaluation_episodes"]}
     place = _place(config, Path())
     return Record(
