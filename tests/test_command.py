@@ -205,6 +205,7 @@ def test_presets_are_what_their_runs_were_made_with():
     assert (suite.normalise_layers, options.normalise_layers) == (True, False)
     assert (suite.learning_rate_end, options.learning_rate_end) == (0.1, 1)
     assert (suite.noise_decisions, options.noise_decisions) == (25_000, 50_000)
+    assert (suite.noise_end, options.noise_end) == (0.25, 0.1)
     assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)
     assert agent_named("GA-4", "paper").decisions_per_update == 1
     assert agent_named("TD3").decisions_per_update == 1

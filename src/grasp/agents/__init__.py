@@ -78,6 +78,7 @@ _OPTIONS: dict[str, Any] = {
     "rewarded_share": 0.1,
     "warm_up": 10_000,
     "noise_start": 0.1,
+    "noise_end": 0.1,
     "noise_decisions": 50_000,
     "random_share": 0.2,
     "greedy_share": 0.2,

@@ -110,7 +110,7 @@ class Grasp:
     decisions_per_update: int = 1  # fewer learn more from each, and take longer (choice 32)
     updates_per_call: int = 4  # in one compiled call; changes speed only
     noise_start: float = 0.5  # deviation of the Gaussian added to the chosen action (choice 5)
-    noise_end: float = 0.1  # what it falls to
+    noise_end: float = 0.25  # what it falls to
     noise_decisions: int = 25_000  # over which it falls linearly
     random_share: float = 0.0  # of decisions taken uniformly at random (choice 5)
     greedy_share: float = 0.5  # of stretches taken as in evaluation, once the noise has fallen
