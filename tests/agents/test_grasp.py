@@ -176,7 +176,9 @@ def test_random_affordances_never_learn():
 
 def test_exploration_noise_falls_with_the_decisions():
     agent = CompiledAgent(
-        dataclasses.replace(SMALL, noise_start=0.4, noise_end=0.0), Sizes(1, 0, 1), 0
+        dataclasses.replace(SMALL, noise_start=0.4, noise_end=0.0, noise_decisions=50_000),
+        Sizes(1, 0, 1),
+        0,
     )
     observations, goals = np.zeros((400, 1), np.float32), np.zeros((400, 0), np.float32)
 
