@@ -124,7 +124,7 @@ def test_impossible_options_are_refused(change):
 def test_the_boundary_sees_decisions_with_their_duration():
     environment = OptionEnvironment(Corridor(), UntilPlace(), 0.5)
     world = Boundary(environment, "corridor")
-    assert world.sizes == (1, 0, 1, True, None)
+    assert world.sizes == (1, 0, 1, True, None, False)
     world.reset(0)
     outcome = world.step(np.array([-0.88]))  # 3 of [0, 50]
     assert (outcome.duration, outcome.reward, outcome.earned) == (3, 2.75, 6)  # of 1, 2 and 3
