@@ -174,6 +174,21 @@ def test_random_affordances_never_learn():
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.parametrize("normalised", [True, False])
+def test_hidden_layers_are_normalised_where_asked(key, normalised):
+    agent = dataclasses.replace(SMALL, normalise_layers=normalised)
+    online = agent.init(Sizes(2, 0, 1), key).online
+    networks = [online.model.encoder, online.model.embedding, online.model.dynamics]
+    networks += [online.model.reward_head, *online.model.value_heads, online.affordances.mappings]
+    assert {network.norm for network in networks} == {normalised}
+
+
+def test_there_is_no_network_for_an_end_that_never_comes(key):
+    ends, endless = (SMALL.init(Sizes(2, 0, 1, endless=never), key) for never in (False, True))
+    assert ends.online.model.predicts_termination
+    assert not endless.online.model.predicts_termination
+
+
 def test_exploration_noise_falls_with_the_decisions():
     agent = CompiledAgent(
         dataclasses.replace(SMALL, noise_start=0.4, noise_end=0.0, noise_decisions=50_000),
