@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +84,12 @@ def training(
     agent: Any, seeds: Sequence[int] = (0,), num_envs: int = 1, sight: Sight | None = None
 ) -> Iterator[Callable[[int], None]]:
     """A function that trains on, without evaluations, to a number of environment steps per seed."""
-    from grasp.cores import visible_cores
     from grasp.environments import make
     from grasp.environments.boundary import Boundary
     from grasp.log import Log
     from grasp.runs import Run
     from grasp.schedule import Schedule, Training
-    from grasp.training import Loop, turn
+    from grasp.training import Loop, go
 
     far = 10**9
     usual = Schedule(
@@ -111,13 +109,7 @@ def training(
             sibling = loops[0].agent if loops else None
             loops.append(Loop(told, run, made, Log(run), sibling))
             loops[-1].start()
-        with ThreadPoolExecutor(visible_cores()) as pool:
-
-            def trained(until: int) -> None:
-                while loops[0].counters.environment_steps < until:
-                    turn(loops, pool)
-
-            yield trained
+        yield lambda until: go(loops, lambda loop: loop.counters.environment_steps < until)
 
 
 def _theirs(name: str, steps: int) -> float:

@@ -6,7 +6,7 @@ all of that is in a checkpoint (`checkpoints.py`); random numbers are a function
 counter). Evaluating, logging and saving change none of it. What is due, a row of the log or an
 evaluation, follows from the counters, so a run that ends before it is done does it when it goes on.
 
-Runs that differ in their seed alone can go in step, each with its own counters, replay,
+Runs that differ in their seed alone can go side by side, each with its own counters, replay,
 environments and directory: what is compiled serves all, and the cores learn for several at once.
 """
 
@@ -14,7 +14,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,12 @@ class Loop:
             self._save()
             self._last_save = time.monotonic()
         return True
+
+    def think(self) -> np.ndarray:
+        """The updates that were earned, and then what to do next."""
+        while self.due():
+            self.learned(self.update())
+        return self.actions()
 
     def actions(self) -> np.ndarray:
         """What to do next in each environment [lanes, action]; uniformly random in warm-up."""
@@ -323,35 +329,45 @@ def train(loops: Sequence[Loop]) -> None:
     """Each from its last checkpoint, or the start, to its last step, or a signal. What ends one of
     several (its `problem`) does not end the others.
     """
-    running = _going(loops, Loop.start)
-    with ThreadPoolExecutor(max_workers=visible_cores()) as pool:
-        while running:
-            running = turn(running, pool)
+    go([loop for loop in loops if _holds(loop, loop.start)], Loop.goes_on)
 
 
-def turn(running: Sequence[Loop], pool: ThreadPoolExecutor) -> list[Loop]:
-    """The updates that runs have earned, or else a decision in each; returns those that go on.
+def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
+    """Turn after turn of each as long as it `goes_on`: it thinks, then acts.
 
-    The agents decide and learn side by side; environments are stepped here, one after the other.
+    One thinks and acts here. Of several, as many think at a time as there are cores; whichever is
+    ready acts, here, where a signal reaches an environment that hangs.
     """
-    each = map if len(running) == 1 else pool.map
-    due = [loop for loop in running if loop.due()]
-    if due:
-        metrics = dict(zip(due, each(Loop.update, due), strict=True))
-        learned = _going(due, lambda loop: loop.learned(metrics[loop]))
-        return [loop for loop in running if loop in learned or loop not in due]
-    running = _going(running, Loop.goes_on)
-    actions = dict(zip(running, each(Loop.actions, running), strict=True))
-    return _going(running, lambda loop: loop.decide(actions[loop]))
+
+    def acted(loop: Loop, thought: Callable[[], np.ndarray]) -> bool:
+        """Whether there is another turn."""
+
+        def act() -> bool:
+            actions = thought()
+            if not goes_on(loop):
+                return False
+            loop.decide(actions)
+            return True
+
+        return _holds(loop, act)
+
+    if len(loops) == 1:
+        while acted(loops[0], loops[0].think):
+            pass
+        return
+    with ThreadPoolExecutor(max_workers=visible_cores()) as pool:
+        thinking = {pool.submit(loop.think): loop for loop in loops}
+        while thinking:
+            for thought in wait(thinking, return_when=FIRST_COMPLETED).done:
+                loop = thinking.pop(thought)
+                if acted(loop, thought.result):
+                    thinking[pool.submit(loop.think)] = loop
 
 
-def _going(loops: Sequence[Loop], do: Callable[[Loop], bool | None]) -> list[Loop]:
-    """The loops for which `do` neither says that they are at their end nor fails."""
-    going = []
-    for loop in loops:
-        try:
-            if do(loop) is not False:
-                going.append(loop)
-        except GraspError as problem:
-            loop.problem = problem
-    return going
+def _holds(loop: Loop, do: Callable[[], bool | None]) -> bool:
+    """Whether `do` neither says that the loop is at its end nor fails."""
+    try:
+        return do() is not False
+    except GraspError as problem:
+        loop.problem = problem
+        return False
