@@ -132,10 +132,7 @@ def suite() -> str:
     records = read_records([RESULTS / "dm_control"])
     rows = []
     for task in SUITE:
-        runs, baseline = (
-            [record for record in records if (record.task, record.label) == (task, agent)]
-            for agent in ("GA-4", "TD3")
-        )
+        runs, baseline = (_runs(records, task, agent) for agent in ("GA-4", "TD3"))
         if not runs:
             continue
         published = {anchor.method: anchor for anchor in anchors(task)}
@@ -159,6 +156,30 @@ def suite() -> str:
     )  # fmt: skip
 
 
+def heads() -> str:
+    """How many heads, where one head was tried too; and whether GA-4's heads are apart and in use
+    in the fresh episodes of its last agents.
+    """
+    records = read_records([RESULTS / "dm_control"])
+    rows = []
+    for task in SUITE:
+        one, four, fixed = (_runs(records, task, agent) for agent in ("GA-1", "GA-4", "A-8"))
+        if not one:
+            continue
+        used = [_by_use(run) for run in four]
+        apart = f"{np.mean([_apart(run) for run in four]):.2f}"
+        shares = " ".join(f"{100 * share:.0f}" for share in np.mean(used, axis=0))
+        rows.append((task, *(_at_the_end(runs) for runs in (one, four, fixed)), apart, shares))
+    return table(
+        ("task", "GA-1 (seeds)", "GA-4 (seeds)", "A-8 (seeds)", "heads apart", "% by each head"),
+        rows,
+    )
+
+
+def _runs(records: Sequence[Record], task: str, agent: str) -> list[Record]:
+    return [record for record in records if (record.task, record.label) == (task, agent)]
+
+
 def _mean(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     return f"{np.mean(known):.0f}" if known else ""
@@ -172,8 +193,20 @@ def _at_the_end(runs: Sequence[Record]) -> str:
 
 
 def _fresh(run: Record) -> float | None:
-    played = run.source.with_name(f"{run.source.stem}-evaluation.json")
-    return json.loads(played.read_text())["mean"] if played.exists() else None
+    return _played(run).get("mean")
+
+
+def _played(run: Record) -> dict[str, Any]:
+    """100 greedy episodes of a run's last agent, where they were played."""
+    file = run.source.with_name(f"{run.source.stem}-evaluation.json")
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def _by_use(run: Record) -> list[float]:
+    """The share of decisions by each head, in those episodes, the most used first."""
+    shares = _played(run)["heads"]
+    K = run.facts["configuration"]["agent"]["num_affordances"]
+    return sorted((shares.get(str(head), 0.0) for head in range(K)), reverse=True)
 
 
 def _of(anchor: Anchor | None) -> list[float | None]:
@@ -232,6 +265,7 @@ def pages() -> dict[Path, str]:
     agents_page, performance_page = DOCS / "agents.md", DOCS / "performance.md"
     readme_page = ROOT / "README.md"
     readme = filled(readme_page.read_text(), "suite", suite())
+    readme = filled(readme, "heads", heads())
     performance = filled(performance_page.read_text(), "hours", hours())
     return {
         DOCS / "commands.md": commands_page,
