@@ -155,11 +155,12 @@ def draw(
             for index, episode in enumerate(episodes)
         }
         return draw_strip(rows, heads_of(agent), path)
-    found = {}
+    found, written = {}, []
     for job in jobs:
         print(f"playing {configurations} starts on {job.task} K + 1 times", file=sys.stderr)
         found[job.task] = switching(load(job.run), configurations)
-    return draw_histograms(found, path)
+        written = draw_histograms(found, path)  # what is there so far, should it be stopped
+    return written
 
 
 def _draw_lines(experiment: Experiment, jobs: Sequence[Job], path: Path) -> list[Path]:

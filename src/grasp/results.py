@@ -243,7 +243,7 @@ def read_switching(paths: Iterable[Path]) -> dict[str, dict[int, float]]:
 
 
 def _histograms(path: Path) -> list[Path]:
-    return sorted(path.glob("switching-histograms*.csv"))
+    return sorted(path.rglob("switching-histograms*.csv"))
 
 
 def by_task(records: Iterable[Record]) -> dict[str, dict[str, list[Curve]]]:
