@@ -116,9 +116,11 @@ def test_runs_of_different_step_counts_are_said_in_one_sentence(tmp_path, capsys
 
 
 def test_gains_over_single_heads_are_read_from_the_histograms(tmp_path, capsys):
-    table = tmp_path / "switching-histograms-small.csv"
+    table = tmp_path / "below" / "switching-histograms-small.csv"
+    table.parent.mkdir()
     table.write_text("task,configuration,planned,head,alone\na,0,5,0,1\na,1,5,0,3\na,0,5,1,6\n")
     assert read_switching([tmp_path]) == {"a": {0: 3.0, 1: -1.0}}
+    assert read_switching([table.parent]) == read_switching([tmp_path])
     assert "give their runs as well" in refused(capsys, "report", tmp_path)
 
 

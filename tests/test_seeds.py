@@ -1,6 +1,7 @@
 """Several seeds in one process: each run directory is what its own run would have written."""
 
 import signal
+import threading
 
 import pytest
 
@@ -53,6 +54,26 @@ def test_each_seed_ends_as_its_own_run_does(task, settings):
         assert_same(agent.run.path, f"alone{seed}")
     assert agents[0].compiled._update._cache_size() == 1  # compiled once for all
     assert agents[1].compiled._update is agents[0].compiled._update
+
+
+def test_no_seed_waits_for_another(monkeypatch):
+    think, goes_on, ended = Loop.think, Loop.goes_on, threading.Event()
+
+    def late(self):
+        if self.training.schedule.seed == 0:
+            assert ended.wait(60), "seed 0 thinks, and seed 2 does not go on"
+        return think(self)
+
+    def noted(self):
+        more = goes_on(self)
+        if not more and self.training.schedule.seed == 2:
+            ended.set()
+        return more
+
+    monkeypatch.setattr(Loop, "think", late)
+    monkeypatch.setattr(Loop, "goes_on", noted)
+    monkeypatch.setattr("grasp.training.visible_cores", lambda: 2)
+    assert len(together(seeds=[0, 2])) == 2
 
 
 def test_a_signal_saves_all_and_the_same_command_continues(monkeypatch):

@@ -329,7 +329,7 @@ def train(loops: Sequence[Loop]) -> None:
     """Each from its last checkpoint, or the start, to its last step, or a signal. What ends one of
     several (its `problem`) does not end the others.
     """
-    go([loop for loop in loops if _holds(loop, loop.start)], Loop.goes_on)
+    go([loop for loop in loops if _holds(loop, Loop.start)], Loop.goes_on)
 
 
 def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
@@ -339,20 +339,15 @@ def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
     ready acts, here, where a signal reaches an environment that hangs.
     """
 
-    def acted(loop: Loop, thought: Callable[[], np.ndarray]) -> bool:
-        """Whether there is another turn."""
-
-        def act() -> bool:
-            actions = thought()
-            if not goes_on(loop):
-                return False
-            loop.decide(actions)
-            return True
-
-        return _holds(loop, act)
+    def act(loop: Loop, thought: Callable[[], np.ndarray]) -> bool:
+        actions = thought()
+        if not goes_on(loop):
+            return False
+        loop.decide(actions)
+        return True
 
     if len(loops) == 1:
-        while acted(loops[0], loops[0].think):
+        while _holds(loops[0], act, loops[0].think):
             pass
         return
     with ThreadPoolExecutor(max_workers=visible_cores()) as pool:
@@ -360,14 +355,14 @@ def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
         while thinking:
             for thought in wait(thinking, return_when=FIRST_COMPLETED).done:
                 loop = thinking.pop(thought)
-                if acted(loop, thought.result):
+                if _holds(loop, act, thought.result):
                     thinking[pool.submit(loop.think)] = loop
 
 
-def _holds(loop: Loop, do: Callable[[], bool | None]) -> bool:
+def _holds(loop: Loop, do: Callable[..., bool | None], *told: Any) -> bool:
     """Whether `do` neither says that the loop is at its end nor fails."""
     try:
-        return do() is not False
+        return do(loop, *told) is not False
     except GraspError as problem:
         loop.problem = problem
         return False
