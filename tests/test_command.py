@@ -8,6 +8,7 @@ import pytest
 
 from grasp.__main__ import main
 from grasp.agents import AGENTS, agent_named, check_agent, description, rebuilt
+from grasp.agents.td3 import TD3
 from grasp.errors import UsageError, says_out_of_memory
 from grasp.session import typed
 
@@ -208,7 +209,11 @@ def test_presets_are_what_their_runs_were_made_with():
     assert (suite.noise_end, options.noise_end) == (0.25, 0.1)
     assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)
     assert agent_named("GA-4", "paper").decisions_per_update == 1
-    assert agent_named("TD3").decisions_per_update == 1
+    td3, on_options = agent_named("TD3"), agent_named("TD3", options=True, task="collect")
+    assert (td3.decisions_per_update, td3.warm_up, td3.normalise_observations) == (1, 5_000, True)
+    assert (td3.actor_learning_rate, on_options.actor_learning_rate) == (1e-3, 1e-4)
+    assert (on_options.warm_up, on_options.normalise_observations) == (1_000, False)
+    assert agent_named("TD3", "paper") == TD3()
     ant = {"options": True, "task": "ant-gather"}
     assert {agent_named(name, **ant).decisions_per_update for name in ("GA-4", "TD3")} == {1}
     assert (suite.window, options.window, agent_named("GA-4", "paper").window) == (1, 3, 3)

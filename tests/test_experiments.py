@@ -104,7 +104,7 @@ def test_the_list_needs_no_jax():
     ("arguments", "hint"),
     [
         (["dept"], "did you mean depth"),
-        (["depth", "--tasks", "walker-walk"], "no task of this figure"),
+        (["depth", "--tasks", "walker-wlak"], "walker-walk"),
         (["depth", "--agents", "TD3"], "no agent of this figure"),
         (["depth", "--steps", "0"], "at least 1"),
         (["depth", "--scale", "tiny"], "tiny"),
@@ -124,13 +124,12 @@ def test_bad_input_gets_one_clear_sentence(capsys, tmp_path, monkeypatch, argume
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_built_is_said(capsys, tmp_path, monkeypatch):
+def test_a_figure_on_another_task_says_so(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("grasp.experiments.TASKS", {})
-    assert main(["reproduce", "pixels"]) == 0
+    assert main(["reproduce", "depth", "--tasks", "walker-walk", "fish-swim", "--dry-run"]) == 0
     printed = capsys.readouterr()
-    assert "not built yet, left out: pixels:finger-spin" in printed.err
-    assert "nothing to run" in printed.out
+    assert printed.err == "not in the paper's figure, which is on fish-swim: walker-walk\n"
+    assert "0 of 18 runs are done" in printed.out
 
 
 def test_a_figure_from_nothing_to_its_picture(capsys, tmp_path, monkeypatch):

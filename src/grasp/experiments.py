@@ -13,13 +13,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from grasp.environments import PIXEL_TASKS, SUITE, TASKS, from_pixels, has_options
+from grasp.environments import (
+    PIXEL_TASKS,
+    SUITE,
+    check_task,
+    from_pixels,
+    has_options,
+    usual_repeat,
+)
 from grasp.errors import UsageError
 from grasp.runs import default_place
 from grasp.sweeps import Job
 
 Scale = Literal["small", "paper"]
 Picture = Literal["curves", "values", "strip", "histograms", "options"]
+PRESETS: dict[Scale, str] = {"small": "default", "paper": "paper"}
 
 RATES = ("1e-4", "3e-4", "5e-4", "7e-4", "1e-3", "3e-3")  # the paper tuned over these
 HIERARCHICAL = ("collect", "point-mass", "ant-gather")
@@ -53,7 +61,7 @@ class Variant:
 
     @property
     def slow(self) -> bool:
-        """Whether a run takes days on one core at either scale."""
+        """Whether a run takes hours on one core where others take minutes."""
         return self.agent.startswith("UCT-")
 
 
@@ -164,12 +172,6 @@ def named(name: str) -> Experiment:
     raise UsageError(f"no figure {name!r}; {hint}figures: {', '.join(EXPERIMENTS)}")
 
 
-def existing_tasks(experiment: Experiment) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tasks of a figure that exist, and those that are not built yet."""
-    there = tuple(task for task in experiment.tasks if task in TASKS)
-    return there, tuple(task for task in experiment.tasks if task not in TASKS)
-
-
 def steps_of(task: str, scale: Scale) -> int:
     kind = "pixels" if from_pixels(task) else task
     return STEPS[scale].get(kind, STEPS[scale]["suite"])
@@ -186,14 +188,15 @@ def jobs_of(
     steps: int | None = None,
     flags: tuple[str, ...] = (),
 ) -> list[Job]:
-    """The runs of a figure at a scale, for the tasks that exist; agents, seeds, tasks, steps and
-    further flags in place of the figure's own where given.
+    """The runs of a figure at a scale; some of its agents, and any seeds, tasks, steps and further
+    flags in place of the figure's own where given.
     """
     count = experiment.paper_seeds if scale == "paper" else experiment.small_seeds
     names = [variant.name for variant in experiment.variants]
-    for given, known, kind in ((tasks, experiment.tasks, "task"), (agents, names, "agent")):
-        for stranger in sorted(set(given) - set(known)):
-            raise UsageError(f"{stranger!r} is no {kind} of this figure; it has {', '.join(known)}")
+    for stranger in sorted(set(agents) - set(names)):
+        raise UsageError(f"{stranger!r} is no agent of this figure; it has {', '.join(names)}")
+    for task in tasks:
+        check_task(task)
     usual = [v.name for v in experiment.variants if scale == "paper" or not v.slow]
     preset = ("--preset", "paper") if scale == "paper" else ()
     return [
@@ -211,8 +214,7 @@ def jobs_of(
             ),
             steps=steps or steps_of(task, scale),
         )
-        for task in existing_tasks(experiment)[0]
-        if not tasks or task in tasks
+        for task in (tasks or experiment.tasks)
         for variant in experiment.variants
         if variant.name in (agents or usual)
         for seed in (seeds or range(count))
@@ -239,7 +241,8 @@ def estimated_hours(job: Job, scale: Scale) -> float:
     known = SECONDS[scale]
     usual = known.get(job.agent.removeprefix("RND-"), known["GA-4"])
     each = known.get(job.label, usual)
-    decisions = job.steps / DECISION.get(job.task, 1)
+    lasts = DECISION.get(job.task) or usual_repeat(job.task, PRESETS[scale])
+    decisions = job.steps / lasts
     if has_options(job.task) and scale == "small":
         each /= UPDATES
     return decisions / 1000 * each / 3600

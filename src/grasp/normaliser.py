@@ -2,10 +2,13 @@
 parameters.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from grasp.images import are_images
 
 
 class Normaliser(NamedTuple):
@@ -36,3 +39,34 @@ class Normaliser(NamedTuple):
         mean, scale = (jnp.broadcast_to(part, values.shape) for part in (self.mean, scale))
         scaled = (values - mean) / scale
         return jnp.where(self.seen > 0, jnp.clip(scaled, -10, 10), values)
+
+
+@runtime_checkable
+class Observing(Protocol):
+    """An agent's state that remembers the scale of what it observed."""
+
+    @property
+    def observation_normaliser(self) -> Normaliser: ...
+    @property
+    def goal_normaliser(self) -> Normaliser: ...
+
+
+State = TypeVar("State", bound=Observing)
+
+
+def observed(state: State, observations: Any, goals: Any) -> State:
+    """The state after B more observations and goals; images have a scale of their own."""
+    seen = state.observation_normaliser
+    if not are_images(observations):
+        seen = seen.including(observations)
+    return eqx.tree_at(
+        lambda s: (s.observation_normaliser, s.goal_normaliser),
+        state,
+        (seen, state.goal_normaliser.including(goals)),
+    )
+
+
+def normalised(state: Observing, observations: Any, goals: Any) -> tuple[Any, Any]:
+    if are_images(observations):
+        return observations, state.goal_normaliser(goals)
+    return state.observation_normaliser(observations), state.goal_normaliser(goals)

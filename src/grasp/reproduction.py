@@ -16,7 +16,6 @@ from grasp.experiments import (
     Experiment,
     Scale,
     estimated_hours,
-    existing_tasks,
     jobs_of,
     named,
 )
@@ -38,7 +37,7 @@ def reproduce(arguments: list[str]) -> int:
         list: bool = False  # print all figures with what they cost
         dry_run: bool = False  # say what is done and what is missing, and stop
         agents: tuple[str, ...] = ()  # only these lines of the figure, UCT ones included
-        tasks: tuple[str, ...] = ()  # only these panels
+        tasks: tuple[str, ...] = ()  # in place of the figure's; any task of `grasp train`
         seeds: tuple[int, ...] = ()  # these seeds in place of the figure's
         steps: int | None = None  # in place of the figure's
         configurations: int | None = None  # of the histograms; 100 or, as in the paper, 1,000
@@ -64,11 +63,8 @@ def reproduce(arguments: list[str]) -> int:
         experiment, flags.scale, where.runs, agents=flags.agents, seeds=flags.seeds,
         tasks=flags.tasks, steps=flags.steps, flags=further,
     )  # fmt: skip
-    for sentence in left_out(experiment, flags.scale, flags.agents):
+    for sentence in differences(experiment, flags.scale, flags.agents, flags.tasks):
         print(sentence, file=sys.stderr)
-    if not jobs:
-        print(f"{flags.name}: nothing to run")
-        return 0
     print(stated(flags.name, flags.scale, jobs))
     code = run_all(jobs, where, flags.dry_run)
     if code or flags.dry_run:
@@ -79,16 +75,23 @@ def reproduce(arguments: list[str]) -> int:
     return 0
 
 
-def left_out(experiment: Experiment, scale: Scale, agents: Sequence[str]) -> list[str]:
-    """One sentence for each thing that the paper's figure has and this one has not."""
+def differences(
+    experiment: Experiment, scale: Scale, agents: Sequence[str], tasks: Sequence[str]
+) -> list[str]:
+    """One sentence for each thing that the paper's figure has and this one has not, or the other
+    way round.
+    """
     sentences = []
-    missing = existing_tasks(experiment)[1]
-    if missing:
-        sentences.append(f"not built yet, left out: {', '.join(missing)}")
+    strange = [task for task in tasks if task not in experiment.tasks]
+    if strange:
+        sentences.append(
+            f"not in the paper's figure, which is on {', '.join(experiment.tasks)}: "
+            f"{', '.join(strange)}"
+        )
     slow = [v.name for v in experiment.variants if v.slow]
     if slow and scale == "small" and not agents:
         sentences.append(
-            f"left out at this scale, because a run takes days: {', '.join(slow)}; "
+            f"left out at this scale, because a run takes hours: {', '.join(slow)}; "
             f"--agents {' '.join(slow)} makes them"
         )
     return sentences
@@ -113,11 +116,8 @@ def listed() -> str:
         for scale in ("small", "paper"):
             jobs = jobs_of(experiment, scale, Path("runs") / scale)
             hours = sum(estimated_hours(job, scale) for job in jobs)
-            cells.append(f"{len(jobs)}, {_hours(hours)}" if jobs else "not yet")
+            cells.append(f"{len(jobs)}, {_hours(hours)}")
         lines.append(f"{name:<21} {cells[0]:<18} {cells[1]:<18} {experiment.title}")
-        missing = existing_tasks(experiment)[1]
-        if missing:
-            lines.append(f"{'':<59} (not built yet: {', '.join(missing)})")
     lines.append("")
     lines.append(
         "Core hours are rough estimates; figures share runs. `grasp reproduce FIGURE --dry-run`"
@@ -148,13 +148,13 @@ def draw(
             written.append(picture)
         return written
     if experiment.picture == "strip":
-        agent = load(jobs[0].run)
-        episodes = agent.evaluate(2)
+        agents = {f"{job.label} on {job.task}, seed {job.seed}": load(job.run) for job in jobs}
         rows = {
-            f"{jobs[0].label} on {jobs[0].task}, episode {index}": episode.heads
-            for index, episode in enumerate(episodes)
+            f"{name}, episode {index}": episode.heads
+            for name, agent in agents.items()
+            for index, episode in enumerate(agent.evaluate(2))
         }
-        return draw_strip(rows, heads_of(agent), path)
+        return draw_strip(rows, max(map(heads_of, agents.values())), path)
     found, written = {}, []
     for job in jobs:
         print(f"playing {configurations} starts on {job.task} K + 1 times", file=sys.stderr)

@@ -91,6 +91,25 @@ def test_normalised_critics_by_hand_and_an_actor_as_it_was(key):
     assert float(plain.critics[0](observation, none, action)[0]) != pytest.approx(float(by_hand[0]))
 
 
+def test_observations_are_brought_to_one_scale_where_asked(key):
+    """A normalised agent on stretched observations is a plain one on observations of unit scale."""
+    agent, sizes = dataclasses.replace(SMALL, normalise_observations=True), Sizes(3, 0, 2)
+    window = window_of()
+    stretched = window._replace(observations=5 + 40 * window.observations)
+    rows = stretched.observations[:, 0]
+    unit = (stretched.observations - rows.mean(0)[None, None]) / rows.std(0)[None, None]
+    after, metrics = agent.update(agent.init(sizes, key), stretched, key)
+    plain, expected = SMALL.update(SMALL.init(sizes, key), window._replace(observations=unit), key)
+    np.testing.assert_allclose(
+        metrics["train/critic_loss"], expected["train/critic_loss"], rtol=1e-4
+    )
+    acted = agent.act_greedily(after, rows, jnp.zeros((4, 0)), key).actions
+    wanted = SMALL.act_greedily(plain, unit[:, 0], jnp.zeros((4, 0)), key).actions
+    np.testing.assert_allclose(acted, wanted, rtol=1e-4, atol=1e-6)
+    untouched, _ = SMALL.update(SMALL.init(sizes, key), stretched, key)
+    assert float(untouched.observation_normaliser.seen) == 0
+
+
 def test_an_actor_beyond_its_bounds_is_pulled_back(key):
     """The critics are zero here, so that only the penalty moves the actor."""
 

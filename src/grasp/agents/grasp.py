@@ -19,10 +19,10 @@ from grasp.agents.agent import Decision, Sizes
 from grasp.agents.exploration import exploring, greedy, greedy_stretches
 from grasp.agents.optimiser import Optimiser
 from grasp.errors import UsageError, check_range
-from grasp.images import are_images, shifted
+from grasp.images import shifted
 from grasp.losses import Metrics, affordance_loss, head_metrics, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
-from grasp.normaliser import Normaliser
+from grasp.normaliser import Normaliser, normalised, observed
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import BoundedPlanner, Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
@@ -196,7 +196,7 @@ class Grasp:
         """One plan for each observation, with the parameters that decide."""
         parameters = self._deciding(state)
         model = parameters.model
-        roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
+        roots = jax.vmap(model.encode)(*normalised(state, observations, goals))
         return plan_batch(self._planner(state), model, parameters.affordances, roots, key)
 
     def q_values(
@@ -208,7 +208,7 @@ class Grasp:
     ) -> Float[Array, "B M"]:
         """What the model says of any actions, proposed or not: r + gamma^n V(s'), one step deep."""
         model = self._deciding(state).model
-        roots = jax.vmap(model.encode)(*self._normalised(state, observations, goals))
+        roots = jax.vmap(model.encode)(*normalised(state, observations, goals))
         steps = jax.vmap(jax.vmap(model.step, in_axes=(None, 0)))(roots, actions)
         return steps.reward + steps.discount * jax.vmap(jax.vmap(model.value))(steps.state)
 
@@ -247,9 +247,10 @@ class Grasp:
     ) -> tuple[GraspState, Metrics]:
         """One learning update from a batch of windows."""
         target_key, root_key = jax.random.split(key)
-        state = self._observed(state, window)
+        if self.normalise_observations:
+            state = observed(state, window.observations[:, 0], window.goals[:, 0])
         seen = shifted(state.online.model.encoder, window.observations, key)
-        observations, goals = self._normalised(state, seen, window.goals)
+        observations, goals = normalised(state, seen, window.goals)
         window = window._replace(observations=observations, goals=goals)
         planner = self._planner(state, self.learning_depth)
 
@@ -341,24 +342,6 @@ class Grasp:
         if self.relative_temperature and isinstance(planner, TemperedPlanner):
             return planner.at_scale(jnp.maximum(state.q_spread, 1e-6))
         return planner
-
-    def _observed(self, state: GraspState, window: Window) -> GraspState:
-        if not self.normalise_observations:
-            return state
-        observed = state.observation_normaliser
-        if not are_images(window.observations):
-            observed = observed.including(window.observations[:, 0])
-        return eqx.tree_at(
-            lambda s: (s.observation_normaliser, s.goal_normaliser),
-            state,
-            (observed, state.goal_normaliser.including(window.goals[:, 0])),
-        )
-
-    def _normalised(self, state: GraspState, observations: Any, goals: Any) -> tuple[Any, Any]:
-        normalised = state.goal_normaliser(goals)
-        if are_images(observations):
-            return observations, normalised
-        return state.observation_normaliser(observations), normalised
 
     def _followed(self, target: Parameters, online: Parameters, updates: Any) -> Parameters:
         """Every `target_period` updates the targets move `target_rate` of the way to the online

@@ -25,6 +25,7 @@ from grasp.errors import check_range
 from grasp.images import ImageEncoder, shifted
 from grasp.losses import Metrics, value_targets
 from grasp.networks import MLP
+from grasp.normaliser import Normaliser, normalised, observed
 from grasp.replay import Window
 
 
@@ -63,6 +64,8 @@ class TD3State(eqx.Module):
     target: Networks
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
+    observation_normaliser: Normaliser
+    goal_normaliser: Normaliser
     updates: Int[Array, ""]
 
 
@@ -72,6 +75,7 @@ class TD3:
 
     width: int = 512  # of every layer
     layer_norm: bool = False  # on the hidden layers of the critics
+    normalise_observations: bool = False  # by their running mean and deviation (choice 20)
     discount: float = 0.99  # gamma
     batch: int = 256  # decisions per update
     window: int = 1  # n of the n-step return
@@ -115,6 +119,8 @@ class TD3:
             target=jax.tree.map(jnp.copy, online),
             actor_optimiser=self._actor_optimiser.init(arrays.actor),
             critic_optimiser=self._critic_optimiser.init(arrays.judging),
+            observation_normaliser=Normaliser.empty(0 if sizes.images else sizes.observation),
+            goal_normaliser=Normaliser.empty(sizes.goal),
             updates=jnp.zeros((), jnp.int32),
         )
 
@@ -140,15 +146,19 @@ class TD3:
         key: PRNGKeyArray,
     ) -> Decision:
         del key
-        actions = jax.vmap(state.online.act)(observations, goals)
+        seen = normalised(state, observations, goals)
+        actions = jax.vmap(state.online.act)(*seen)
         return Decision(actions, jnp.zeros(actions.shape[0], jnp.int32), None)
 
     def update(
         self, state: TD3State, window: Window, key: PRNGKeyArray
     ) -> tuple[TD3State, Metrics]:
         """One critic update; actor and targets follow on every `policy_delay`-th."""
-        observations = shifted(state.online.encoder, window.observations, key)
-        window = window._replace(observations=observations)
+        if self.normalise_observations:
+            state = observed(state, window.observations[:, 0], window.goals[:, 0])
+        seen = shifted(state.online.encoder, window.observations, key)
+        observations, goals = normalised(state, seen, window.goals)
+        window = window._replace(observations=observations, goals=goals)
         targets = self.targets(state.target, window, key)  # [B]
         online, first, goals = state.online, window.observations[:, 0], window.goals[:, 0]
 
@@ -162,10 +172,9 @@ class TD3:
         changes, critic_optimiser = self._critic_optimiser.update(gradient, state.critic_optimiser)
         judging = eqx.apply_updates(online.judging, changes)
         updates = state.updates + 1
-        state = TD3State(
+        state = dataclasses.replace(
+            state,
             online=online.with_judging(judging),
-            target=state.target,
-            actor_optimiser=state.actor_optimiser,
             critic_optimiser=critic_optimiser,
             updates=updates,
         )
@@ -200,7 +209,7 @@ class TD3:
 
     @property
     def acts_with(self) -> tuple[str, ...]:
-        return (".online.actor",)
+        return (".online.actor", ".online.encoder", ".observation_normaliser", ".goal_normaliser")
 
     @property
     def _actor_optimiser(self) -> optax.GradientTransformation:
@@ -227,12 +236,11 @@ class TD3:
             encoder=state.online.encoder,
         )
         rate = self.target_rate
-        return TD3State(
+        return dataclasses.replace(
+            state,
             online=online,
             target=jax.tree.map(lambda old, new: old + rate * (new - old), state.target, online),
             actor_optimiser=actor_optimiser,
-            critic_optimiser=state.critic_optimiser,
-            updates=state.updates,
         )
 
 

@@ -88,12 +88,16 @@ def from_pixels(name: str) -> bool:
     return name.startswith(PIXELS)
 
 
-def usual_sight(name: str, preset: str = "default") -> "Sight":
+def usual_repeat(name: str, preset: str = "default") -> int:
     """Suite tasks are decided every second step (choice 28), by the paper only from pixels."""
+    repeats = from_pixels(name) or (suite_of(name) == "dm_control" and preset != "paper")
+    return 2 if repeats else 1
+
+
+def usual_sight(name: str, preset: str = "default") -> "Sight":
     from grasp.environments.frames import Sight
 
-    repeats = from_pixels(name) or (suite_of(name) == "dm_control" and preset != "paper")
-    return Sight(action_repeat=2 if repeats else 1)
+    return Sight(action_repeat=usual_repeat(name, preset))
 
 
 def has_options(name: str) -> bool:
