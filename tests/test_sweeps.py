@@ -1,16 +1,15 @@
 """Sweeps: every run once, whatever is killed, and each what it would have been alone."""
 
-import contextlib
 import csv
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from processes import LOOPBACK, below, kill, listeners
 
 from grasp.__main__ import main
 from grasp.errors import UsageError
@@ -211,51 +210,11 @@ def begun(command, runs, see=lambda pid: None):
 
 def killed_at_once(driver):
     """Kill a driver and every process below it without warning; how many those were."""
-    below = children(driver.pid)
-    for pid in (driver.pid, *below):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    others = below(driver.pid)
+    for pid in (driver.pid, *others):
+        kill(pid)
     driver.wait()
-    return len(below)
-
-
-def children(pid):
-    """The processes below one, from /proc."""
-    parents = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                stat = Path(f"/proc/{entry}/stat").read_text()
-                parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
-    found, new = [], [pid]
-    while new:
-        new = [child for child, parent in parents.items() if parent in new]
-        found += new
-    return found
-
-
-def listeners(pid):
-    """The addresses on which a process and those below it listen, in /proc's hexadecimal."""
-    sockets = set()
-    for one in (pid, *children(pid)):
-        with contextlib.suppress(OSError):
-            for link in Path(f"/proc/{one}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    sockets.add(os.readlink(link))
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            cells = line.split()
-            if cells[3] == "0A" and f"socket:[{cells[9]}]" in sockets:
-                found.add(cells[1].partition(":")[0])
-    return found
-
-
-LOOPBACK = {
-    "0100007F",  # 127.0.0.1
-    "0000000000000000FFFF00000100007F",  # the same, mapped into IPv6
-    "00000000000000000000000001000000",  # ::1
-}
+    return len(others)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/net"), reason="finds processes in /proc")
@@ -297,7 +256,7 @@ def test_runs_stop_when_their_sweep_is_killed(tmp_path):
     runs = tmp_path / "runs"
     long = [part if part != "1200" else "900000" for part in sweep_command(runs)]
     driver = begun([*long, "--workers", "1"], runs)
-    (run,) = children(driver.pid)
+    (run,) = below(driver.pid)
     driver.kill()
     driver.wait()
     deadline = time.monotonic() + 60

@@ -21,6 +21,7 @@ os.environ.setdefault("PJRT_NPROC", "1")  # the same bits on any number of cores
 import fault_clocks
 import fault_files
 import fault_kills
+import fault_sweeps
 import fault_worlds
 from fault_rows import Row
 
@@ -70,6 +71,7 @@ def suites(place: Path, quick: bool) -> dict[str, Callable[[], list[Row]]]:
         "kill-actions": lambda: kills("gym:Pendulum-v1", count(10, 1), "drift"),
         "kill-options": lambda: kills("collect", count(10, 1), "GA-2"),
         "kill-goal": lambda: kills("reacher-easy", count(10, 1), "GA-2"),
+        "sweep": lambda: fault_sweeps.sweep_on_ray(place, count(12, 3), count(5, 1), count(10, 2)),
         "clock": lambda: [fault_clocks.clock_jumps(place)],
         "bits": lambda: [fault_clocks.same_bits(place)],
         "signals": lambda: [fault_kills.signals(place, "cartpole-swingup", count(20, 2))],
