@@ -3,7 +3,8 @@
     python bench/peers.py SB3-TD3 --task walker-walk --steps 100000 --seed 0 [--like-ours]
 
 `--like-ours` gives it the networks, batch, replay and warm-up of our TD3, and decides as often;
-otherwise it runs at its own defaults and decides at every step. Needs what `make bench` installs.
+otherwise it runs at its own defaults and decides at every step. TD3 explores with noise as ours
+does, because at Stable-Baselines3's defaults it would not explore. Needs what `make bench` installs.
 Writes results/<suite>/<task>/<name>-seed<k>.csv.
 """
 
@@ -67,6 +68,7 @@ def main() -> None:
 
 def made(peer: str, world: Any, seed: int, like_ours: bool) -> tuple[Any, dict[str, Any]]:
     """The learner, and its settings where they are not its defaults."""
+    ours: Any = grasp.agent_named("TD3")
     library, _, kind = peer.partition("-")
     if library == "SB3":
         import stable_baselines3 as home
@@ -77,15 +79,20 @@ def made(peer: str, world: Any, seed: int, like_ours: bool) -> tuple[Any, dict[s
         import sbx as home
     settings: dict[str, Any] = {}
     if like_ours:
-        ours: Any = grasp.agent_named("TD3")
         settings = {
             "policy_kwargs": {"net_arch": [ours.width, ours.width]},
             "batch_size": ours.batch,
             "learning_starts": ours.warm_up,
             "buffer_size": ours.replay_capacity,
         }
-    learner = getattr(home, kind)("MlpPolicy", world, seed=seed, **settings)
-    return learner, settings
+    noise = None
+    if kind == "TD3":
+        from stable_baselines3.common.noise import NormalActionNoise
+
+        zero = np.zeros(world.action_space.shape)
+        noise = NormalActionNoise(zero, zero + ours.noise)
+    learner = getattr(home, kind)("MlpPolicy", world, seed=seed, action_noise=noise, **settings)
+    return learner, settings | ({} if noise is None else {"noise": ours.noise})
 
 
 def evaluated(learner: Any, world: Any, seed: int, number: int, episodes: int) -> float:
