@@ -1,6 +1,6 @@
 """`make bench`: every figure a ratio of two things that took turns in the same run.
 
-    python bench [--quick] [--only updates plans throughput replays growth starts] [--json FILE]
+    python bench [--quick] [--only PART ...] [--json FILE]
 
 Prints a line per row as it is measured and writes all of them as JSON. `--quick` takes a fifth of
 the turns; with `--only` the rows of the other parts stay in the file as they were.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import growth
+import images
 import plans
 import replays
 import starts
@@ -20,7 +21,7 @@ import updates
 from measure import Row
 from peak import peak
 
-PARTS = ("updates", "plans", "throughput", "replays", "growth", "starts")
+PARTS = ("updates", "plans", "throughput", "replays", "images", "growth", "starts")
 LATEST = Path(__file__).with_name("latest.json")
 
 
@@ -48,6 +49,7 @@ def measured(part: str, quick: bool) -> Iterator[Row]:
     parts: dict[str, Callable[[], list[Row]]] = {
         "throughput": lambda: throughput.rows(500 if quick else 2_000, 2 if quick else 3),
         "replays": lambda: replays.rows(seconds),
+        "images": lambda: images.rows(seconds),
         "growth": lambda: growth.rows(seconds / 3),
         "starts": starts.rows,
     }

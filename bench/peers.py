@@ -4,7 +4,7 @@
 
 `--like-ours` gives it the networks, batch, replay and warm-up of our TD3, and decides as often;
 otherwise it runs at its own defaults and decides at every step. TD3 explores with noise as ours
-does, because at Stable-Baselines3's defaults it would not explore. Needs what `make bench` installs.
+does, because at the defaults of Stable-Baselines3 it would not. Needs what `make bench` installs.
 Writes results/<suite>/<task>/<name>-seed<k>.csv.
 """
 
