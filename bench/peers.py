@@ -1,14 +1,17 @@
 """A peer's agent on one of our tasks, evaluated as ours are and written as ours are.
 
-    python bench/peers.py SB3-TD3 --task walker-walk --steps 100000 --seed 0 [--like-ours]
+    python bench/peers.py SB3-TD3 --task walker-walk --steps 100000 --seed 0
+    python bench/peers.py SB3-TD3 --like results/dm_control/walker-walk/TD3-seed0.json
 
-`--like-ours` gives it the networks, batch, replay and warm-up of our TD3, and decides as often;
-otherwise it runs at its own defaults and decides at every step. TD3 explores with noise as ours
-does, because at the defaults of Stable-Baselines3 it would not. Needs what `make bench` installs.
-Writes results/<suite>/<task>/<name>-seed<k>.csv.
+By itself it runs at its own defaults and decides at every step. `--like` gives it the task, seed,
+steps, networks, batch, replay, warm-up and action repeat of a run of our TD3. TD3 explores with
+noise as ours does, because at the defaults of Stable-Baselines3 it would not. Needs what
+`make bench` installs. Writes results/<suite>/<task>/<name>-seed<k>.csv.
 """
 
 import argparse
+import dataclasses
+import json
 import sys
 import time
 from functools import partial
@@ -18,7 +21,8 @@ from typing import Any
 import numpy as np
 
 import grasp
-from grasp.environments import suite_of, usual_sight
+from grasp.agents.td3 import TD3
+from grasp.environments import suite_of
 from grasp.environments.frames import Sight
 from grasp.randomness import Stream, episode_seed
 from grasp.results import write_table
@@ -29,25 +33,39 @@ PEERS = ("SB3-TD3", "SB3-SAC", "SBX-TD3", "SBX-SAC")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=PEERS)
-    parser.add_argument("--task", required=True)
+    parser.add_argument("--task", help="needed without --like")
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--evaluate-every", type=int, default=10_000)
     parser.add_argument("--episodes", type=int, default=10)
-    parser.add_argument("--like-ours", action="store_true")
-    parser.add_argument("--action-repeat", type=int, help="1, or with --like-ours as ours")
+    parser.add_argument("--like", type=Path, help="a result of our TD3, as .json")
     parser.add_argument("--to", type=Path, default=Path("results"))
     flags = parser.parse_args()
+    if bool(flags.task) == bool(flags.like):
+        parser.error("give --task, or --like a result of our TD3")
 
     began = time.monotonic()
-    name = flags.peer + ("-like-ours" if flags.like_ours else "")
+    name, ours = flags.peer, dataclasses.asdict(TD3())
+    settings: dict[str, Any] = {}
+    repeat = 1
+    if flags.like:
+        like = json.loads(flags.like.read_text())["configuration"]
+        ours, repeat = like["agent"], like["sight"]["action_repeat"]
+        settings = {
+            "policy_kwargs": {"net_arch": [ours["width"], ours["width"]]},
+            "batch_size": ours["batch"],
+            "learning_starts": ours["warm_up"],
+            "buffer_size": ours["replay_capacity"],
+        }
+        flags.task, flags.seed, flags.steps = like["task"], like["seed"], like["steps"]
+        name += like["name"].removeprefix("TD3") or "-like-ours"
     table = flags.to / suite_of(flags.task) / flags.task / f"{name}-seed{flags.seed}.csv"
     rows: list[tuple[int, int, float, float | None]] = []
     seconds: list[int] = []
-    usual = usual_sight(flags.task) if flags.like_ours else Sight()
-    repeat = flags.action_repeat or usual.action_repeat
     world = partial(grasp.make, flags.task, sight=Sight(repeat))
-    learner, settings = made(flags.peer, world(), flags.seed, flags.like_ours)
+    if flags.peer.endswith("TD3"):
+        settings["noise"] = ours["noise"]
+    learner = made(flags.peer, world(), flags.seed, **settings)
     for steps in range(flags.evaluate_every, flags.steps + 1, flags.evaluate_every):
         decisions = flags.evaluate_every // repeat
         learner.learn(decisions, reset_num_timesteps=steps == flags.evaluate_every)
@@ -66,9 +84,8 @@ def main() -> None:
         write_table(table, rows, facts)
 
 
-def made(peer: str, world: Any, seed: int, like_ours: bool) -> tuple[Any, dict[str, Any]]:
-    """The learner, and its settings where they are not its defaults."""
-    ours: Any = grasp.agent_named("TD3")
+def made(peer: str, world: Any, seed: int, *, noise: float | None = None, **settings: Any) -> Any:
+    """The learner with its own defaults but for the settings."""
     library, _, kind = peer.partition("-")
     if library == "SB3":
         import stable_baselines3 as home
@@ -77,22 +94,12 @@ def made(peer: str, world: Any, seed: int, like_ours: bool) -> tuple[Any, dict[s
         torch.set_num_threads(1)
     else:
         import sbx as home
-    settings: dict[str, Any] = {}
-    if like_ours:
-        settings = {
-            "policy_kwargs": {"net_arch": [ours.width, ours.width]},
-            "batch_size": ours.batch,
-            "learning_starts": ours.warm_up,
-            "buffer_size": ours.replay_capacity,
-        }
-    noise = None
-    if kind == "TD3":
+    if noise is not None:
         from stable_baselines3.common.noise import NormalActionNoise
 
         zero = np.zeros(world.action_space.shape)
-        noise = NormalActionNoise(zero, zero + ours.noise)
-    learner = getattr(home, kind)("MlpPolicy", world, seed=seed, action_noise=noise, **settings)
-    return learner, settings | ({} if noise is None else {"noise": ours.noise})
+        settings["action_noise"] = NormalActionNoise(zero, zero + noise)
+    return getattr(home, kind)("MlpPolicy", world, seed=seed, **settings)
 
 
 def evaluated(learner: Any, world: Any, seed: int, number: int, episodes: int) -> float:
