@@ -49,8 +49,9 @@ def main() -> None:
     settings: dict[str, Any] = {}
     repeat = 1
     if flags.like:
-        like = json.loads(flags.like.read_text())["configuration"]
-        ours, repeat = like["agent"], like["sight"]["action_repeat"]
+        result = json.loads(flags.like.read_text())
+        like, repeat = result["configuration"], result["action_repeat"]
+        ours = like["agent"]
         settings = {
             "policy_kwargs": {"net_arch": [ours["width"], ours["width"]]},
             "batch_size": ours["batch"],
