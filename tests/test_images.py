@@ -24,7 +24,8 @@ def by_convolution(encoder, observation):
     """The same layers as convolutions with strides as wide as their kernels: the oracle."""
     stack, height, width, channels = encoder.images[:4]
     frames = observation.reshape(stack, height, width, channels)
-    signal = np.concatenate(list(frames), axis=-1)[None].astype(np.float32) / 255 - 0.5
+    signal = np.concatenate(list(frames), axis=-1)[None].astype(np.float32)
+    signal = (signal - signal.mean()) / (signal.std() + 1)
     for side, layer in zip((4, 2, 2), encoder.layers, strict=True):
         kernel = layer.weights[0].reshape(side, side, signal.shape[-1], -1)  # HWIO
         signal = jax.lax.conv_general_dilated(
@@ -40,6 +41,17 @@ def test_the_encoder_is_the_convolution(key):
     np.testing.assert_allclose(
         encoder(jnp.asarray(observation)), by_convolution(encoder, observation), atol=1e-5
     )
+
+
+def test_light_and_contrast_are_taken_out(key):
+    encoder = ImageEncoder(IMAGES, 5, width=8, key=key)
+    dim = np.random.default_rng(0).integers(0, 60, IMAGES.size, dtype=np.uint8)
+    bright = (4 * dim + 10).astype(np.uint8)
+    np.testing.assert_allclose(
+        encoder.scaled(jnp.asarray(bright)), encoder.scaled(jnp.asarray(dim)), atol=0.1
+    )
+    blank = encoder.scaled(jnp.full(IMAGES.size, 200, jnp.uint8))
+    np.testing.assert_array_equal(blank, np.zeros(IMAGES.size))
 
 
 def test_a_shift_is_a_crop_of_the_image_with_its_border_repeated(key):

@@ -251,6 +251,17 @@ def bench() -> str:
     return table(("what", "ours", "theirs", "unit", "ratio (above 1: ours is better)"), rows)
 
 
+def images() -> str:
+    """What the image encoder learned under some settings (`tools/image_probe.py`)."""
+    with (RESULTS / "ablations" / "images.csv").open() as file:
+        rows = [
+            (line["task"], line["scale"], line["random_shift"], line["learning_rate"],
+             line["explained_1_4"], line["explained_4_4"])
+            for line in csv.DictReader(file)
+        ]  # fmt: skip
+    return table(("task", "scale", "shift", "rate", "after a quarter", "at the end"), rows)
+
+
 def filled(text: str, mark: str, content: str) -> str:
     pattern = rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)"
     found, count = re.subn(pattern, lambda m: f"{m[1]}\n{content}\n\n{m[2]}", text, flags=re.DOTALL)
@@ -262,12 +273,13 @@ def pages() -> dict[Path, str]:
     """Every page that has something of this, as it should be."""
     commands_page = HEAD.format(usage=USAGE) + "".join(section(name) for name in commands())
     agents_page, performance_page = DOCS / "agents.md", DOCS / "performance.md"
-    readme_page = ROOT / "README.md"
+    readme_page, choices_page = ROOT / "README.md", DOCS / "choices.md"
     readme = filled(readme_page.read_text(), "suite", suite())
     readme = filled(readme, "heads", heads())
     performance = filled(performance_page.read_text(), "hours", hours())
     return {
         DOCS / "commands.md": commands_page,
+        choices_page: filled(choices_page.read_text(), "images", images()),
         readme_page: filled(readme, "options", options()),
         agents_page: filled(agents_page.read_text(), "agents", agents()),
         performance_page: filled(performance, "bench", bench()),

@@ -67,13 +67,20 @@ class ImageEncoder(eqx.Module):
         frames = observation.reshape(stack, height, width, channels)
         # Bytes are moved before they become floats: a quarter of the memory.
         signal = patches(jnp.moveaxis(frames, 0, 2).reshape(height, width, -1), PATCHES[0])
-        signal = signal.astype(jnp.float32) / 255 - 0.5  # [rows, columns, in]
+        signal = self.scaled(signal)  # [rows, columns, in]
         for side, layer in zip((1, *PATCHES[1:]), self.layers, strict=True):
             cut = patches(signal, side)
             rows, columns, depth = cut.shape
             units = jax.vmap(layer)(cut.reshape(-1, depth))  # [rows * columns, out]
             signal = elu(units).reshape(rows, columns, -1)
         return self.top(signal.ravel())
+
+    def scaled(self, image: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """Mean 0 and deviation 1 over the observation: rendered scenes are dark, and what moves
+        changes them by little. One shade everywhere becomes 0.
+        """
+        signal = image.astype(jnp.float32)
+        return (signal - signal.mean()) / (signal.std() + 1)
 
 
 def patches(

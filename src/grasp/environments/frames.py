@@ -29,7 +29,7 @@ class Sight:
     image_size: int = 64  # height and width that images are brought to
     frame_stack: int = 3  # images that one observation holds
     quality: Quality = "fast"  # rendering without shadows, reflections and smooth edges, or with
-    random_shift: int = 4  # most pixels that images are moved by while learning; 0: none
+    random_shift: int = 2  # most pixels that images are moved by while learning; 0: none
     filters: int = 32  # of the encoder's first layer
 
     def __post_init__(self) -> None:
