@@ -158,7 +158,8 @@ def test_every_name_makes_its_agent(name):
     agent = agent_named(name)
     assert rebuilt(json.loads(json.dumps(description(agent)))) == agent
     if name == "TD3":
-        assert (agent.actor_learning_rate, agent.critic_learning_rate) == (1e-4, 1e-3)
+        papers = agent_named(name, "paper")
+        assert (papers.actor_learning_rate, papers.critic_learning_rate) == (1e-4, 1e-3)
         assert (agent.width, agent.target_rate, agent.policy_delay) == (512, 0.005, 2)
         return
     kind, _, number = name.rpartition("-")

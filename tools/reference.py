@@ -155,6 +155,20 @@ def suite() -> str:
     )  # fmt: skip
 
 
+def baseline() -> str:
+    """TD3 at every step: ours, Stable-Baselines3's and the published one, after 100,000 steps."""
+    records = read_records([RESULTS / "dm_control"])
+    rows = []
+    for task in SUITE:
+        labels = ("TD3-every-step", "SB3-TD3-every-step")
+        ours, peer = (_runs(records, task, label) for label in labels)
+        published = next(anchor for anchor in anchors(task) if anchor.method == "TD3")
+        if ours:
+            rows.append((task, _at_the_end(ours), _at_the_end(peer), _mean(_of(published))))
+    header = ("task", "ours (seeds)", "Stable-Baselines3 (seeds)", "published (10 seeds)")
+    return table(header, rows)
+
+
 def heads() -> str:
     """One head, four and eight; and whether GA-4's heads are apart and in use in the fresh episodes
     of its last agents.
@@ -276,10 +290,11 @@ def pages() -> dict[Path, str]:
     readme_page, choices_page = ROOT / "README.md", DOCS / "choices.md"
     readme = filled(readme_page.read_text(), "suite", suite())
     readme = filled(readme, "heads", heads())
+    choices = filled(choices_page.read_text(), "baseline", baseline())
     performance = filled(performance_page.read_text(), "hours", hours())
     return {
         DOCS / "commands.md": commands_page,
-        choices_page: filled(choices_page.read_text(), "images", images()),
+        choices_page: filled(choices, "images", images()),
         readme_page: filled(readme, "options", options()),
         agents_page: filled(agents_page.read_text(), "agents", agents()),
         performance_page: filled(performance, "bench", bench()),
