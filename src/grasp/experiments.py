@@ -223,11 +223,12 @@ def jobs_of(
 
 # Seconds of one core per 1,000 decisions of a suite task, learning included. Default preset: CPU
 # time measured on reacher-easy (GA-8 and A-4 by their ratio to GA-4; UCT-20 and other depths by the
-# nodes they expand). Paper's preset: TD3 and GA-1 measured, the others by counting multiplications
+# nodes they expand; from pixels GA-4 on walker-walk). Paper's preset: TD3 and GA-1 measured, the others by counting multiplications
 # at 20 a nanosecond, because one of their updates takes seconds on one core.
 SECONDS: dict[str, dict[str, float]] = {
     "small": {"TD3": 22, "GA-1": 12, "GA-2": 13, "GA-4": 17, "GA-8": 18, "A-4": 13, "A-8": 22,
-              "SA-3": 85, "UCT-20": 72, "UCT-50": 181, "GA-4-depth-2": 60, "GA-4-depth-3": 250},
+              "SA-3": 85, "UCT-20": 72, "UCT-50": 181, "GA-4-depth-2": 60, "GA-4-depth-3": 250,
+              "pixels": 42},
     "paper": {"TD3": 22, "GA-1": 230, "GA-2": 800, "GA-4": 2_700, "GA-8": 9_700, "A-4": 2_700,
               "A-8": 9_700, "SA-3": 5_300, "UCT-20": 8_000, "UCT-50": 20_000,
               "GA-4-depth-1": 700, "GA-4-depth-3": 11_000},
@@ -245,4 +246,6 @@ def estimated_hours(job: Job, scale: Scale) -> float:
     decisions = job.steps / lasts
     if has_options(job.task) and scale == "small":
         each /= UPDATES
+    if from_pixels(job.task):
+        each = known.get("pixels", each)
     return decisions / 1000 * each / 3600
