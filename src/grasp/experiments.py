@@ -223,8 +223,9 @@ def jobs_of(
 
 # Seconds of one core per 1,000 decisions of a suite task, learning included. Default preset: CPU
 # time measured on reacher-easy (GA-8 and A-4 by their ratio to GA-4; UCT-20 and other depths by the
-# nodes they expand; from pixels GA-4 on walker-walk). Paper's preset: TD3 and GA-1 measured, the others by counting multiplications
-# at 20 a nanosecond, because one of their updates takes seconds on one core.
+# nodes they expand; from pixels GA-4 on walker-walk). Paper's preset: TD3 and GA-1 measured, the
+# others by counting multiplications at 20 a nanosecond, because one of their updates takes seconds
+# on one core.
 SECONDS: dict[str, dict[str, float]] = {
     "small": {"TD3": 22, "GA-1": 12, "GA-2": 13, "GA-4": 17, "GA-8": 18, "A-4": 13, "A-8": 22,
               "SA-3": 85, "UCT-20": 72, "UCT-50": 181, "GA-4-depth-2": 60, "GA-4-depth-3": 250,
