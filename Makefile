@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean rendering pixels dreamer
+.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean rendering browser pixels dreamer
 
 install: $(VENV)/installed
 
@@ -38,13 +38,21 @@ bench: .venv-bench/installed  ## ratios against PyTorch, mctx, Stable-Baselines3
 	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable . --requirement bench/requirements.txt
 	touch $@
 
+# $(call packages,NAMES,WHAT): Debian's packages where that is possible, else what to do.
+packages = { \
+	if ! command -v apt-get >/dev/null; then echo "no apt-get here: install $(2) by your system's own packages"; exit 2; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q $(1); \
+	elif sudo -n true 2>/dev/null; then sudo apt-get update -q && sudo apt-get install -y -q $(1); \
+	else echo "not root here: run sudo apt-get install $(1)"; exit 2; fi; }
+
 rendering: install  ## what pictures without a screen need, from the system's packages
 	@$(BIN)/python -m grasp.environments.rendering || { \
-	  if ! command -v apt-get >/dev/null; then echo "no apt-get here: install EGL (libEGL and Mesa's drivers) or OSMesa by your system's own packages"; exit 2; \
-	  elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q libegl1 libgl1-mesa-dri; \
-	  elif sudo -n true 2>/dev/null; then sudo apt-get update -q && sudo apt-get install -y -q libegl1 libgl1-mesa-dri; \
-	  else echo "not root here: run sudo apt-get install libegl1 libgl1-mesa-dri"; exit 2; fi && \
+	  $(call packages,libegl1 libgl1-mesa-dri,EGL (libEGL and Mesa's drivers) or OSMesa) && \
 	  $(BIN)/python -m grasp.environments.rendering; }
+
+browser:  ## Chromium, from the system's packages, unless there is one (or CHROMIUM=path)
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || command -v google-chrome >/dev/null || \
+	  $(call packages,chromium,Chromium)
 
 pixels: rendering  ## GA-4 from images on the paper's four tasks, beside Dreamer's published scores
 	$(BIN)/grasp reproduce pixels
@@ -65,7 +73,7 @@ faults: install  ## the long suite of faults (an hour or more); ONLY=kill for on
 results: install  ## docs/results.md from what is committed under results/
 	$(BIN)/grasp report results --to docs/results.md --title 'Results, claim by claim'
 
-test-browser: $(VENV)/browser  ## the Lens in a real browser; needs Chromium (or CHROMIUM=path)
+test-browser: browser $(VENV)/browser  ## the Lens in a real browser: Chromium, installed where that is possible (or CHROMIUM=path)
 	$(BIN)/pytest -n 0 tests/browser/lens_in_browser.py
 
 docs: $(VENV)/docs reference  ## the site into .cache/site; every link inside it is checked

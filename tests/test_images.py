@@ -47,11 +47,13 @@ def test_light_and_contrast_are_taken_out(key):
     encoder = ImageEncoder(IMAGES, 5, width=8, key=key)
     dim = np.random.default_rng(0).integers(0, 60, IMAGES.size, dtype=np.uint8)
     bright = (4 * dim + 10).astype(np.uint8)
-    np.testing.assert_allclose(
-        encoder.scaled(jnp.asarray(bright)), encoder.scaled(jnp.asarray(dim)), atol=0.1
+    blank = np.full(IMAGES.size, 200, np.uint8)
+    of_bright, of_dim, of_blank = (
+        encoder.scaled(image.reshape(-1, 4), image)
+        for image in map(jnp.asarray, (bright, dim, blank))
     )
-    blank = encoder.scaled(jnp.full(IMAGES.size, 200, jnp.uint8))
-    np.testing.assert_array_equal(blank, np.zeros(IMAGES.size))
+    np.testing.assert_allclose(of_bright, of_dim, atol=0.1)
+    np.testing.assert_array_equal(of_blank, np.zeros_like(of_blank))
 
 
 def test_a_shift_is_a_crop_of_the_image_with_its_border_repeated(key):

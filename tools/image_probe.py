@@ -42,7 +42,7 @@ class Settings:
 class Bytes(ImageEncoder):
     """The encoder without standardised observations."""
 
-    def scaled(self, image: Any) -> Any:
+    def scaled(self, image: Any, observation: Any) -> Any:
         return image.astype(jnp.float32) / 255 - 0.5
 
 

@@ -66,8 +66,8 @@ class ImageEncoder(eqx.Module):
         stack, height, width, channels, *_ = self.images
         frames = observation.reshape(stack, height, width, channels)
         # Bytes are moved before they become floats: a quarter of the memory.
-        signal = patches(jnp.moveaxis(frames, 0, 2).reshape(height, width, -1), PATCHES[0])
-        signal = self.scaled(signal)  # [rows, columns, in]
+        cut = patches(jnp.moveaxis(frames, 0, 2).reshape(height, width, -1), PATCHES[0])
+        signal = self.scaled(cut, observation)  # [rows, columns, in]
         for side, layer in zip((1, *PATCHES[1:]), self.layers, strict=True):
             cut = patches(signal, side)
             rows, columns, depth = cut.shape
@@ -75,12 +75,14 @@ class ImageEncoder(eqx.Module):
             signal = elu(units).reshape(rows, columns, -1)
         return self.top(signal.ravel())
 
-    def scaled(self, image: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """Mean 0 and deviation 1 over the observation: rendered scenes are dark, and what moves
-        changes them by little. One shade everywhere becomes 0.
+    def scaled(
+        self, image: UInt8[Array, "*shape"], observation: UInt8[Array, " observation"]
+    ) -> Float[Array, "*shape"]:
+        """The observation's bytes, laid out as `image`, with mean 0 and deviation 1: rendered
+        scenes are dark, and what moves changes them by little. One shade everywhere becomes 0.
         """
-        signal = image.astype(jnp.float32)
-        return (signal - signal.mean()) / (signal.std() + 1)
+        whole = observation.astype(jnp.float32)  # sums over patches would take twice as long
+        return (image.astype(jnp.float32) - whole.mean()) / (whole.std() + 1)
 
 
 def patches(
