@@ -160,7 +160,7 @@ def test_every_name_makes_its_agent(name):
     if name == "TD3":
         papers = agent_named(name, "paper")
         assert (papers.actor_learning_rate, papers.critic_learning_rate) == (1e-4, 1e-3)
-        assert (agent.width, agent.target_rate, agent.policy_delay) == (512, 0.005, 2)
+        assert (papers.width, papers.target_rate, papers.policy_delay) == (512, 0.005, 2)
         return
     kind, _, number = name.rpartition("-")
     if kind in ("UCT", "GUMBEL"):
@@ -211,7 +211,8 @@ def test_presets_are_what_their_runs_were_made_with():
     assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)
     assert agent_named("GA-4", "paper").decisions_per_update == 1
     td3, on_options = agent_named("TD3"), agent_named("TD3", options=True, task="collect")
-    assert (td3.decisions_per_update, td3.warm_up, td3.normalise_observations) == (1, 5_000, True)
+    assert (td3.decisions_per_update, td3.warm_up, td3.normalise_observations) == (1, 10_000, True)
+    assert (td3.width, td3.batch, on_options.width, on_options.batch) == (256, 100, 512, 256)
     assert (td3.actor_learning_rate, on_options.actor_learning_rate) == (1e-3, 1e-4)
     assert (on_options.warm_up, on_options.normalise_observations) == (1_000, False)
     assert agent_named("TD3", "paper") == TD3()
@@ -228,6 +229,14 @@ def test_td3_runs_by_the_same_command(capsys, tmp_path, monkeypatch):
     assert main(["train", "TD3", "--task", "gym:Pendulum-v1", *SMALL]) == 0
     assert "TD3 on gym:Pendulum-v1: return -" in capsys.readouterr().out
     assert main(["evaluate", "runs/gym-Pendulum-v1-TD3-seed0", "--episodes", "1"]) == 0
+
+
+@pytest.mark.parametrize(("steps", "told"), [("300", True), ("301", False)])
+def test_a_run_too_short_to_learn_says_so(capsys, tmp_path, monkeypatch, steps, told):
+    monkeypatch.chdir(tmp_path)
+    train = ["train", "TD3", "--task", "gym:Pendulum-v1", *SMALL, "--warm-up", "300"]
+    assert main([*train, "--steps", steps]) == 0
+    assert ("learning begins after --warm-up 300" in capsys.readouterr().err) == told
 
 
 def test_unknown_kinds_in_a_configuration_are_refused():

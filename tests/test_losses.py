@@ -1,5 +1,7 @@
 """Targets by hand, the recursion over episode ends, and which parameters each loss may move."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -263,6 +265,25 @@ def test_consistency_is_the_distance_from_what_the_target_encoder_sees(key):
     ]
     np.testing.assert_allclose(metrics["train/consistency_loss"], np.mean(distances), rtol=1e-4)
     np.testing.assert_allclose(loss - plain, np.mean(distances), rtol=1e-3)
+
+
+def test_contrast_is_the_cross_entropy_of_picking_what_followed(key):
+    model, target, window = small_model(key), small_model(jax.random.key(9)), window_of()
+    loss, (states, metrics) = model_loss(
+        model, target, window, jnp.zeros((4, 4)), consistency=0.0, contrast=2.0
+    )
+    plain, _ = model_loss(model, target, window, jnp.zeros((4, 4)), consistency=0.0)
+
+    def cosine(x, y):
+        return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
+
+    surprises = []
+    for b, j in itertools.product(range(4), (1, 2, 3)):
+        followed = [target.encode(window.observations[c, j], jnp.zeros(0)) for c in range(4)]
+        scores = np.exp([10 * cosine(states.features[b, j], c.features) for c in followed])
+        surprises.append(-np.log(scores[b] / scores.sum()))
+    np.testing.assert_allclose(metrics["train/contrast_loss"], np.mean(surprises), rtol=1e-4)
+    np.testing.assert_allclose(loss - plain, 2 * np.mean(surprises), rtol=1e-3)
 
 
 def test_an_update_of_one_part_leaves_the_other_bit_for_bit(key):

@@ -156,11 +156,11 @@ def suite() -> str:
 
 
 def baseline() -> str:
-    """TD3 at every step: ours, Stable-Baselines3's and the published one, after 100,000 steps."""
+    """TD3: ours, Stable-Baselines3's and the published one, after 100,000 steps."""
     records = read_records([RESULTS / "dm_control"])
     rows = []
     for task in SUITE:
-        labels = ("TD3-every-step", "SB3-TD3-every-step")
+        labels = ("TD3", "SB3-TD3-like-ours")
         ours, peer = (_runs(records, task, label) for label in labels)
         published = next(anchor for anchor in anchors(task) if anchor.method == "TD3")
         if ours:

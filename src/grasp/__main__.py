@@ -20,7 +20,7 @@ import tyro
 
 from grasp.agents import AGENTS
 from grasp.campaigns import report, sweep
-from grasp.command_line import parse, prepare_jax, seed_list, train_flags
+from grasp.command_line import parse, prepare_jax, seed_list, too_short_to_learn, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import NO_MEMORY, GraspError, UsageError, says_out_of_memory
 from grasp.releases import agents, release
@@ -108,6 +108,8 @@ def train(arguments: list[str]) -> int:
     from grasp.session import Interrupted
     from grasp.session import train as run_training
 
+    if note := too_short_to_learn(flags):
+        print(f"grasp: {note}", file=sys.stderr)
     settings = dataclasses.asdict(flags.schedule)
     if flags.seeds is not None:
         settings["seeds"] = seed_list(flags.seeds)

@@ -25,7 +25,7 @@ def train_flags(arguments: list[str]) -> Any:
     prepare_jax("--deterministic" in arguments)
     preset: Preset = "paper" if _flag(arguments, "--preset") == "paper" else "default"
     task = _flagged_task(arguments) or ""
-    options, pixels, usual = has_options(task), from_pixels(task), usual_sight(task, preset)
+    options, pixels, usual = has_options(task), from_pixels(task), usual_sight(task, preset, name)
     made = agent_named(name, preset, options=options, task=task, images=pixels)
 
     from grasp.environments.frames import Sight
@@ -53,6 +53,17 @@ def train_flags(arguments: list[str]) -> Any:
             f"--label is {flags.label!r}; it may hold letters, digits, points and hyphens"
         )
     return dataclasses.replace(flags, task=task or flags.task, pixels=pixels)
+
+
+def too_short_to_learn(flags: Any) -> str | None:
+    """What to say of a run that ends before its agent learns anything."""
+    decisions = flags.schedule.steps // flags.sight.action_repeat
+    if has_options(flags.task) or decisions > flags.agent.warm_up:
+        return None
+    return (
+        f"nothing will be learned: --steps {flags.schedule.steps:,} are {decisions:,} decisions, "
+        f"and learning begins after --warm-up {flags.agent.warm_up:,} of them"
+    )
 
 
 def parse(kind: Any, program: str, arguments: list[str]) -> Any:

@@ -227,9 +227,9 @@ def jobs_of(
 # others by counting multiplications at 20 a nanosecond, because one of their updates takes seconds
 # on one core.
 SECONDS: dict[str, dict[str, float]] = {
-    "small": {"TD3": 22, "GA-1": 12, "GA-2": 13, "GA-4": 17, "GA-8": 18, "A-4": 13, "A-8": 22,
-              "SA-3": 85, "UCT-20": 72, "UCT-50": 181, "GA-4-depth-2": 60, "GA-4-depth-3": 250,
-              "pixels": 42},
+    "small": {"TD3": 2.3, "options:TD3": 22, "GA-1": 12, "GA-2": 13, "GA-4": 17, "GA-8": 18,
+              "A-4": 13, "A-8": 22, "SA-3": 85, "UCT-20": 72, "UCT-50": 181, "GA-4-depth-2": 60,
+              "GA-4-depth-3": 250, "pixels": 42},
     "paper": {"TD3": 22, "GA-1": 230, "GA-2": 800, "GA-4": 2_700, "GA-8": 9_700, "A-4": 2_700,
               "A-8": 9_700, "SA-3": 5_300, "UCT-20": 8_000, "UCT-50": 20_000,
               "GA-4-depth-1": 700, "GA-4-depth-3": 11_000},
@@ -242,8 +242,10 @@ def estimated_hours(job: Job, scale: Scale) -> float:
     """Of one core, for a whole run."""
     known = SECONDS[scale]
     usual = known.get(job.agent.removeprefix("RND-"), known["GA-4"])
+    if has_options(job.task):  # wider networks there (choice 17)
+        usual = known.get(f"options:{job.agent}", usual)
     each = known.get(job.label, usual)
-    lasts = DECISION.get(job.task) or usual_repeat(job.task, PRESETS[scale])
+    lasts = DECISION.get(job.task) or usual_repeat(job.task, PRESETS[scale], job.agent)
     decisions = job.steps / lasts
     if has_options(job.task) and scale == "small":
         each /= UPDATES

@@ -5,6 +5,7 @@
     L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
                [+ (log n_j - log duration(s_j, a_j))^2 for options]
                [+ cross-entropy of continuation(s_j, a_j) with whether the episode went on]
+               [+ the terms of choices 7 and 34, which tie s_j to the encoding of x_j]
     L_afford = - sum_j V(s_j),   V the planner's root value
 
 (choices 1, 2, 10 and 30 say how this differs from the paper's letter).
@@ -24,6 +25,8 @@ from grasp.affordances import AffordanceModule, LearnedAffordances, smoothed
 from grasp.model import AbstractState, Model, Prediction, ValueEquivalentModel
 from grasp.planners.plan import Plan, Planner, plan_batch
 from grasp.replay import Window
+
+CONTRAST_TEMPERATURE = 0.1  # of cosines, which lie between -1 and 1
 
 Metrics = dict[str, Float[Array, "..."]]
 
@@ -106,6 +109,7 @@ def model_loss(
     targets: Float[Array, "B states"],
     *,
     consistency: float,
+    contrast: float = 0.0,
     judge_first: bool = True,
 ) -> tuple[Float[Array, ""], tuple[AbstractState, Metrics]]:
     """L_model, averaged over the window; also the unrolled states, the affordances' roots.
@@ -114,7 +118,8 @@ def model_loss(
     (choice 30).
 
     `consistency` weighs a term beyond the paper (choice 7): the unrolled state should be where the
-    target encoder puts the observation that really came.
+    target encoder puts the observation that really came. `contrast` weighs another (choice 34):
+    it should be told from the observations that came in the other windows.
     """
     states, steps = unroll(model, window)
     values = jax.vmap(jax.vmap(model.values))(states)  # [B, n+1, networks]
@@ -133,6 +138,10 @@ def model_loss(
     distance = jnp.mean((states.features[:, 1:] - seen.features) ** 2, axis=-1)  # [B, n]
     consistency_loss = _mean_over(distance, weights)
     loss = reward_loss + value_loss + duration_loss + consistency * consistency_loss
+    contrast_loss = jnp.zeros(())
+    if contrast > 0:
+        contrast_loss = _mean_over(confusion(states.features[:, 1:], seen.features), weights)
+        loss += contrast * contrast_loss
     termination_loss = jnp.zeros(())
     if model.predicts_termination:
         surprise = optax.sigmoid_binary_cross_entropy(
@@ -146,10 +155,23 @@ def model_loss(
         "train/duration_loss": duration_loss,
         "train/termination_loss": termination_loss,
         "train/consistency_loss": consistency_loss,
+        "train/contrast_loss": contrast_loss,
         "train/value_mean": jnp.mean(values),
         "train/target_mean": jnp.mean(targets),
     }
     return loss, (states, metrics)
+
+
+def confusion(predicted: Float[Array, "B n m"], seen: Float[Array, "B n m"]) -> Float[Array, "B n"]:
+    """Cross-entropy of picking, by their cosines, the observation that followed out of those that
+    followed at the same place of all B windows.
+    """
+    directions = [
+        x / (jnp.linalg.norm(x, axis=-1, keepdims=True) + 1e-6) for x in (predicted, seen)
+    ]
+    cosines = jnp.einsum("bnm,cnm->nbc", *directions)  # [n, B, B]
+    chances = jax.nn.log_softmax(cosines / CONTRAST_TEMPERATURE, axis=-1)
+    return -jnp.diagonal(chances, axis1=1, axis2=2).T
 
 
 def last_of_all(window: Window) -> Bool[Array, "B n"]:

@@ -77,7 +77,7 @@ def train(
     """
     title = task if isinstance(task, str) else _title(task)
     label = label or (agent if isinstance(agent, str) else type(agent).__name__)
-    sight = sight or usual_sight(title)
+    sight = sight or usual_sight(title, agent=agent if isinstance(agent, str) else "")
     # A task that does not fit leaves no run directory behind.
     trial = _maker(task, title, 1, 1.0, sight)()
     sizes = trial.sizes

@@ -4,7 +4,16 @@ import gymnasium
 import numpy as np
 import pytest
 
-from grasp.environments import PIXELS, SUITE, TASKS, check_task, make, suite_of, usual_sight
+from grasp.environments import (
+    PIXELS,
+    SUITE,
+    TASKS,
+    check_task,
+    make,
+    suite_of,
+    usual_repeat,
+    usual_sight,
+)
 from grasp.environments.boundary import Boundary
 from grasp.environments.frames import Sight
 from grasp.errors import EnvironmentFault, EnvironmentRaised, UsageError
@@ -139,7 +148,7 @@ def test_only_tasks_that_never_end_an_episode_are_called_endless(task, endless):
     assert Boundary(make(task), task).sizes.endless == endless
 
 
-def test_suite_tasks_are_decided_every_second_step_but_by_the_paper():
+def test_suite_tasks_are_decided_every_second_step_but_by_the_paper_and_td3():
     repeats = {
         (task, preset): usual_sight(task, preset).action_repeat
         for task in ("walker-walk", "dmc:hopper-hop", "gym:Pendulum-v1", "collect", PIXELS + "a-b")
@@ -148,6 +157,8 @@ def test_suite_tasks_are_decided_every_second_step_but_by_the_paper():
     assert [repeats.pop((task, "default")) for task in ("walker-walk", "dmc:hopper-hop")] == [2, 2]
     assert [repeats.pop((PIXELS + "a-b", preset)) for preset in ("default", "paper")] == [2, 2]
     assert set(repeats.values()) == {1}
+    by_td3 = [usual_repeat(task, agent="TD3") for task in ("walker-walk", PIXELS + "walker-walk")]
+    assert by_td3 == [1, 2]
 
 
 def test_any_suite_task_and_any_gymnasium_task():

@@ -53,6 +53,7 @@ _PAPER: dict[str, Any] = {
     "affordance_learning_rate": 1e-3,
     **_EVEN_RATES,
     "consistency": 0.0,
+    "contrast": 0.0,
     "saturation_penalty": 0.0,
     "smoothing": 0.0,
     "target_period": 1_000,
@@ -98,8 +99,10 @@ _SA: dict[str, Any] = {
 
 # What TD3 needs where actions are primitive: the published scores were made so (choice 17).
 _TD3: dict[str, Any] = {
+    "width": 256,
+    "batch": 100,
     "normalise_observations": True,
-    "warm_up": 5_000,
+    "warm_up": 10_000,
     "actor_learning_rate": 1e-3,
 }
 

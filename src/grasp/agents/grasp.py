@@ -35,7 +35,7 @@ _SHARES = (
 )  # fmt: skip
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
-    "consistency", "saturation_penalty", "smoothing", "warm_up", "noise_start",
+    "consistency", "contrast", "saturation_penalty", "smoothing", "warm_up", "noise_start",
     "learning_depth", "noise_end", "noise_decisions", "learning_rate_hold",
 )  # fmt: skip
 _HUGE = 1e30
@@ -98,6 +98,7 @@ class Grasp:
     learning_rate_fall: int = 35_000  # updates over which they fall, linearly
     gradient_clip: float = 10.0  # by global norm
     consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
+    contrast: float = 0.0  # weight of telling it from those of other windows (choice 34)
     saturation_penalty: float = 1e-2  # on heads far beyond their bounds (choice 6)
     smoothing: float = 0.0  # deviation of what the heads propose while learning (choice 25)
     target_period: int = 1  # updates between moves of the targets
@@ -270,6 +271,7 @@ class Grasp:
             window,
             targets,
             consistency=self.consistency,
+            contrast=self.contrast,
             judge_first=self.trace == 1,
         )
         model, model_optimiser, norm = self._optimiser(self.model_learning_rate).descend(

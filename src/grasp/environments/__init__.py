@@ -88,16 +88,19 @@ def from_pixels(name: str) -> bool:
     return name.startswith(PIXELS)
 
 
-def usual_repeat(name: str, preset: str = "default") -> int:
-    """Suite tasks are decided every second step (choice 28), by the paper only from pixels."""
-    repeats = from_pixels(name) or (suite_of(name) == "dm_control" and preset != "paper")
+def usual_repeat(name: str, preset: str = "default", agent: str = "") -> int:
+    """Suite tasks are decided every second step (choice 28); by the paper, and by TD3 (choice 17),
+    only from pixels.
+    """
+    every_step = preset == "paper" or agent == "TD3"
+    repeats = from_pixels(name) or (suite_of(name) == "dm_control" and not every_step)
     return 2 if repeats else 1
 
 
-def usual_sight(name: str, preset: str = "default") -> "Sight":
+def usual_sight(name: str, preset: str = "default", agent: str = "") -> "Sight":
     from grasp.environments.frames import Sight
 
-    return Sight(action_repeat=usual_repeat(name, preset))
+    return Sight(action_repeat=usual_repeat(name, preset, agent))
 
 
 def has_options(name: str) -> bool:
