@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HEADER = ("environment_steps", "decisions", "return", "success")
 RETURNS = "Rewards/rew_avg"  # sheeprl's tag
@@ -23,7 +24,21 @@ SIZE = 64
 REPEAT = 2
 
 
-def command(task: str, version: str, size: str, steps: int, seed: int, folder: Path) -> list[str]:
+class Logged(NamedTuple):
+    decisions: int
+    returned: float  # mean of the training episodes since the row before
+    seconds: float  # since the first of all that was logged
+
+
+def command(
+    task: str,
+    version: str,
+    size: str,
+    steps: int,
+    seed: int,
+    folder: Path,
+    replay_ratio: float | None = None,
+) -> list[str]:
     """What sheeprl is told; its steps are decisions."""
     domain, _, rest = task.rpartition("-")
     told = {
@@ -56,6 +71,8 @@ def command(task: str, version: str, size: str, steps: int, seed: int, folder: P
         "root_dir": str(folder.resolve()),
         "run_name": named(task, seed),
     }
+    if replay_ratio is not None:
+        told["algo.replay_ratio"] = replay_ratio
     return [sys.executable, "-m", "sheeprl", *(f"{name}={value}" for name, value in told.items())]
 
 
@@ -64,8 +81,8 @@ def named(task: str, seed: int) -> str:
     return f"{task}-seed{seed}"
 
 
-def logged(folder: Path) -> list[tuple[int, float]]:
-    """Decisions and mean return of training episodes, from the newest TensorBoard file."""
+def logged(folder: Path) -> list[Logged]:
+    """What became of the training episodes, from the newest TensorBoard file."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     files = sorted(folder.rglob("events.out.tfevents.*"), key=lambda file: file.stat().st_mtime)
@@ -75,16 +92,19 @@ def logged(folder: Path) -> list[tuple[int, float]]:
     events.Reload()
     if RETURNS not in events.Tags()["scalars"]:
         sys.exit(f"dreamer: {files[-1]} has no {RETURNS}; no episode ended yet: give more --steps")
-    return [(event.step, event.value) for event in events.Scalars(RETURNS)]
+    rows = events.Scalars(RETURNS)
+    began = events.FirstEventTimestamp()
+    return [Logged(row.step, row.value, row.wall_time - began) for row in rows]
 
 
-def write(rows: list[tuple[int, float]], place: Path, facts: dict) -> None:
+def write(rows: list[Logged], place: Path, facts: dict) -> None:
     """The files of one run, in our layout."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(HEADER)
-        writer.writerows((REPEAT * step, step, round(value, 3), "") for step, value in rows)
+        for row in rows:
+            writer.writerow((REPEAT * row.decisions, row.decisions, round(row.returned, 3), ""))
     place.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
 
 
@@ -95,25 +115,31 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--version", choices=("v1", "v2", "v3"), default="v3")
     parser.add_argument("--size", default="XS", help="of Dreamer v3: XS, S, M, L or XL")
+    parser.add_argument("--replay-ratio", type=float, help="updates per decision; else sheeprl's")
     parser.add_argument("--folder", type=Path, default=Path("runs/dreamer"), help="of its logs")
     parser.add_argument("--to", type=Path, default=Path("results"))
     flags = parser.parse_args()
-    told = command(flags.task, flags.version, flags.size, flags.steps, flags.seed, flags.folder)
+    told = command(
+        flags.task, flags.version, flags.size, flags.steps, flags.seed, flags.folder,
+        flags.replay_ratio,
+    )  # fmt: skip
     started = time.monotonic()
     code = subprocess.run(told).returncode
     if code:
         sys.exit(f"dreamer: sheeprl ended with code {code}; its own words are above")
+    rows = logged(flags.folder / named(flags.task, flags.seed))
     facts = {
         "command": " ".join(["python bench/dreamer.py", *sys.argv[1:]]),
         "version": f"sheeprl {importlib.metadata.version('sheeprl')}, Dreamer {flags.version}",
         "hours": round((time.monotonic() - started) / 3600, 3),
+        "seconds": [round(row.seconds) for row in rows],
         "evaluation_episodes": 0,
         "returns": "of training episodes since the row before, sampled",
         "action_repeat": REPEAT,
-        "configuration": {"told": told[3:]},
+        "configuration": {"told": [word for word in told[3:] if not word.startswith("root_dir")]},
     }
     place = flags.to / "pixels" / flags.task / f"Dreamer-{flags.version}-seed{flags.seed}.csv"
-    write(logged(flags.folder / named(flags.task, flags.seed)), place, facts)
+    write(rows, place, facts)
     print(place)
 
 

@@ -15,7 +15,8 @@ spec.loader.exec_module(dreamer)
 
 def test_its_rows_are_read_as_results(tmp_path):
     place = tmp_path / "pixels" / "walker-walk" / "Dreamer-v3-seed2.csv"
-    dreamer.write([(500, 31.25), (1000, 40.0)], place, {"hours": 1.5})
+    rows = [dreamer.Logged(500, 31.25, 9.0), dreamer.Logged(1000, 40.0, 18.0)]
+    dreamer.write(rows, place, {"hours": 1.5})
     assert tuple(dreamer.HEADER) == HEADER
     (record,) = read_records([tmp_path])
     assert (record.suite, record.task) == ("pixels", "pixels:walker-walk")
@@ -32,3 +33,6 @@ def test_it_is_told_the_same_task_size_repeat_and_steps():
         "fabric.accelerator=cpu",
     ):  # fmt: skip
         assert expected in told
+    assert not any(word.startswith("algo.replay_ratio") for word in told)
+    slower = dreamer.command("ball_in_cup-catch", "v3", "XS", 100, 3, Path("logs"), 0.1)
+    assert "algo.replay_ratio=0.1" in slower

@@ -161,7 +161,7 @@ def test_the_report_is_one_file_that_asks_nothing_of_a_network(tmp_path, capsys,
     assert page.count("data:image/png;base64,") == 1
     assert "http" not in page
     assert "<b>" not in page
-    assert "14 have not enough runs" in page
+    assert "15 have not enough runs" in page
     assert "&quot;width&quot;: 8" in page
     assert main(["report", "runs", "--to", "page.md"]) == 0
     assert "| walker-walk | GA-4 | 1 | 20 | 2.0 |" in (tmp_path / "page.md").read_text()

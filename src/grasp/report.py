@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grasp.claims import MINIMUM, Gains, counted, findings
+from grasp.claims import MINIMUM, Gains, counted, judged
 from grasp.curves import Tasks, draw_curves, final_rows
 from grasp.results import Record, by_task
 from grasp.statistics import bootstrap_interval, final_scores, uneven
@@ -34,11 +34,13 @@ pre { overflow-x: auto; background: #f6f6f6; padding: .7rem }
 """
 CLASSES = {"holds": "holds", "does not hold": "fails", "not enough runs": "open"}
 RULES = (
-    f"Each comparison needs {MINIMUM} seeds of both agents. Agents are compared up to the steps "
-    "that all their seeds have. The final score is the mean of the last tenth of evaluations; "
-    "± is the standard error over seeds; brackets hold the interquartile mean's 95 % bootstrap "
-    "interval."
+    f"Each comparison needs {MINIMUM} seeds of both agents; where there are fewer, the column "
+    "after the verdict holds what they say so far, which may be chance. Agents are compared up to "
+    "the steps that all their seeds have. The final score is the mean of the last tenth of "
+    "evaluations; ± is the standard error over seeds; brackets hold the interquartile mean's 95 % "
+    "bootstrap interval."
 )
+JUDGED = ("where", "claim", "verdict", "so far", "because")
 GOALS = {"walker-walk": 800, "finger-spin": 800, "cartpole-swingup": 700}  # returns worth a wait
 WAITING = ("task", "agent", "return", "seeds that reached it", "minutes", "environment steps")
 WAITED = (
@@ -111,16 +113,16 @@ def _score(value: float | int, success: bool) -> str:
 
 def as_html(records: Sequence[Record], title: str, switching: Gains | None = None) -> str:
     """The page."""
-    found = findings(paper_tasks(records), switching)
+    found = judged(paper_tasks(records), switching)
     parts = [f"<h1>{html.escape(title)}</h1>", f"<p>{_about(records)}</p>"]
     parts += ["<h2>Claims of the paper</h2>", f"<p>{counted(found)}. {html.escape(RULES)}</p>"]
     rows = "".join(
-        f"<tr><td>{claim.place}</td><td>{html.escape(claim.sentence)}</td>"
+        f"<tr><td>{one.claim.place}</td><td>{html.escape(one.claim.sentence)}</td>"
         f'<td class="verdict {CLASSES[one.verdict]}">{one.verdict}</td>'
-        f"<td>{html.escape(one.because)}</td></tr>"
-        for claim, one in found
+        f'<td class="verdict">{one.so_far or ""}</td><td>{html.escape(one.because)}</td></tr>'
+        for one in found
     )
-    parts.append(f"<table>{_head(('where', 'claim', 'verdict', 'because'))}{rows}</table>")
+    parts.append(f"<table>{_head(JUDGED)}{rows}</table>")
     for suite, mine in suites(records).items():
         parts += _suite(suite, mine)
     if waits := minutes_rows(records):
@@ -205,11 +207,14 @@ def as_markdown(
     records: Sequence[Record], title: str, command: str, switching: Gains | None = None
 ) -> str:
     """Claims and scores, for a file that is committed."""
-    found = findings(paper_tasks(records), switching)
+    found = judged(paper_tasks(records), switching)
     lines = [f"# {title}", "", f"Written by `{command}`; not edited by hand. {_about(records)}", ""]
     lines += ["## Claims of the paper", "", f"{counted(found)}. {RULES}", ""]
-    rows = [(claim.place, claim.sentence, one.verdict, one.because) for claim, one in found]
-    lines += _markdown_table(("where", "claim", "verdict", "because"), rows)
+    rows = [
+        (one.claim.place, one.claim.sentence, one.verdict, one.so_far or "", one.because)
+        for one in found
+    ]
+    lines += _markdown_table(JUDGED, rows)
     for suite, mine in suites(records).items():
         lines += ["", f"## {suite}", ""]
         for task, agents in by_task(mine).items():
