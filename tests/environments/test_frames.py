@@ -163,6 +163,20 @@ def test_the_renderer_is_what_works(monkeypatch, egl, library, chosen):
     assert rendering.choose_renderer() == chosen
     monkeypatch.setenv("MUJOCO_GL", "glfw")
     assert rendering.choose_renderer() == "glfw"
+    with pytest.raises(UsageError, match="renders on a screen"):
+        rendering.check_renderer()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("nonsense", "may be egl, osmesa"), ("egl", "does not work"), ("osmesa", "does not work")],
+)
+def test_a_renderer_that_mujoco_could_not_be_imported_with_is_refused(monkeypatch, given, said):
+    monkeypatch.setenv("MUJOCO_GL", given)
+    monkeypatch.setattr(rendering, "egl_works", lambda: False)
+    monkeypatch.setattr(rendering, "osmesa_works", lambda: False)
+    with pytest.raises(UsageError, match=said):
+        rendering.choose_renderer()
 
 
 @pytest.mark.parametrize("wrong", [{"image_size": 60}, {"frame_stack": 0}, {"random_shift": -1}])

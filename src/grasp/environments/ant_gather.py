@@ -19,11 +19,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from grasp.environments.rendering import INSTALL, choose_renderer
-from grasp.errors import EnvironmentFault, UsageError
+from grasp.environments.rendering import check_renderer, choose_renderer
+from grasp.errors import EnvironmentFault
 from grasp.figures import Scene
 
-RENDERER = choose_renderer()  # which MuJoCo reads when it is imported
+choose_renderer()  # which MuJoCo reads when it is imported
 
 import mujoco  # noqa: E402
 
@@ -129,8 +129,7 @@ class AntGather(gymnasium.Env):
 
     def render(self) -> np.ndarray:
         """From above; what was gathered is gone."""
-        if RENDERER == "disable":
-            raise UsageError(INSTALL)
+        check_renderer()
         if self._renderer is None:
             self._renderer = mj.Renderer(self.model, 480, 480)
         for index, there in enumerate(self.left):

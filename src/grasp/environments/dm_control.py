@@ -7,20 +7,18 @@ are left whole.
 """
 
 import logging
-import os
 from typing import Any
 
 import gymnasium
-import mujoco
 import numpy as np
 
 from grasp.environments.frames import Quality
-from grasp.environments.rendering import INSTALL, choose_renderer
-from grasp.errors import UsageError
+from grasp.environments.rendering import INSTALL, OFF, check_renderer, choose_renderer
 
-if choose_renderer() == "disable":  # which dm_control reads when it is imported
+if choose_renderer() in OFF:  # which MuJoCo and dm_control read when they are imported
     logging.getLogger(__name__).info(INSTALL)
 
+import mujoco
 from dm_control import suite
 from dm_control.mujoco import Camera
 from dm_control.rl.control import Task
@@ -106,8 +104,7 @@ class SuiteEnvironment(gymnasium.Env):
         """The world as it stands [size, size, 3]; a camera that is kept saves two thirds of the
         time.
         """
-        if os.environ.get("MUJOCO_GL") == "disable":
-            raise UsageError(INSTALL)
+        check_renderer()
         if size not in self._cameras:
             self._cameras[size] = Camera(self.physics, size, size, camera_id=0)
         return self._cameras[size].render(render_flag_overrides=self._flags).copy()
