@@ -1,5 +1,7 @@
 """Replay with data that encodes its own index: every number in a window says where it came from."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -113,6 +115,15 @@ def test_a_window_that_ends_just_before_termination_is_not_terminated():
     replay = filled([4], endings=[True])
     assert not replay.windows(*at(replay, 0), 3).terminated[0]
     assert replay.windows(*at(replay, 1), 3).terminated[0]
+
+
+def test_the_beginning_of_a_window_is_the_shorter_window():
+    replay = filled([4, 2], endings=[True, False])
+    for start, count in itertools.product(range(4), (1, 2, 3)):
+        shorter = replay.windows(*at(replay, start), count)
+        for name, expected in shorter._asdict().items():
+            cut = getattr(replay.windows(*at(replay, start), 3).beginning(count), name)
+            np.testing.assert_array_equal(cut, expected, err_msg=name)
 
 
 def test_the_newest_window_is_cut_at_the_current_observation():

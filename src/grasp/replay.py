@@ -38,6 +38,19 @@ class Window(NamedTuple):
     valid: Bool[Any, "B n"]
     terminated: Bool[Any, " B"]  # the episode ended for good inside the window: bootstrap with 0
 
+    def beginning(self, count: int) -> "Window":
+        """The first decisions of each window."""
+        over = (self.durations[:, count:] == 0).all(axis=1)  # [B] the episode ended before
+        return Window(
+            observations=self.observations[:, : count + 1],
+            goals=self.goals[:, : count + 1],
+            actions=self.actions[:, :count],
+            rewards=self.rewards[:, :count],
+            durations=self.durations[:, :count],
+            valid=self.valid[:, :count],
+            terminated=self.terminated & over,
+        )
+
     def split(self, parts: int) -> "Window":
         """The same windows as [parts, B / parts, ...], for several updates in one call."""
         return Window(*(leaf.reshape(parts, len(leaf) // parts, *leaf.shape[1:]) for leaf in self))

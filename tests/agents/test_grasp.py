@@ -49,6 +49,11 @@ def test_the_best_action_is_learned_with_its_value():
     assert value(agent, -0.5) == pytest.approx(1, abs=0.1)
 
 
+def test_returns_of_several_decisions_without_unrolling_them():
+    agent = dataclasses.replace(SMALL, window=3, unroll=1, trace=1.0)
+    assert value(learned("delayed", agent), -0.5) == pytest.approx(1, abs=0.1)
+
+
 def test_the_action_follows_the_goal():
     agent = learned("goal", SMALL, calls=50)
     assert greedy(agent, -0.5, [0.6]) == pytest.approx(0.6, abs=0.2)

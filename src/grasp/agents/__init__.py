@@ -38,6 +38,7 @@ _EVEN_RATES = {"learning_rate_end": 1.0, "learning_rate_hold": 0, "learning_rate
 _PAPER: dict[str, Any] = {
     "width": 512,
     "window": 3,
+    "unroll": 0,
     "num_values": 1,
     "layer_norm": False,
     "normalise_layers": False,

@@ -36,7 +36,7 @@ _SHARES = (
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
     "consistency", "contrast", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "learning_depth", "noise_end", "noise_decisions", "learning_rate_hold",
+    "learning_depth", "unroll", "noise_end", "noise_decisions", "learning_rate_hold",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
@@ -87,6 +87,7 @@ class Grasp:
 
     discount: float = 0.99  # gamma
     window: int = 1  # n, decisions in a row out of the replay; more to plan deeper (choice 3)
+    unroll: int = 0  # decisions of a window that the model follows; 0: all of them (choice 34)
     batch: int = 128  # windows per update
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
@@ -128,11 +129,16 @@ class Grasp:
                 f"--learning-depth is {self.learning_depth}, and {type(self.planner).__name__} has "
                 "no depth: leave the flag out"
             )
-        if not 1 <= self.roots <= self.batch * (self.window + 1):
+        if self.unroll > self.window:
             raise UsageError(
-                f"--roots-per-window is {self.roots_per_window}; a window of n = {self.window} "
-                f"decisions has n + 1 = {self.window + 1} states, and {self.batch} windows must "
-                "give at least one"
+                f"--unroll is {self.unroll}; a window has n = {self.window} decisions: "
+                "give at most as many, or a larger --window"
+            )
+        states = (self.unroll or self.window) + 1
+        if not 1 <= self.roots <= self.batch * states:
+            raise UsageError(
+                f"--roots-per-window is {self.roots_per_window}; {states - 1} decisions of a "
+                f"window have {states} states, and {self.batch} windows must give at least one"
             )
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
@@ -265,11 +271,12 @@ class Grasp:
             trace=self.trace,
             smoothing=self.smoothing,
         )
+        followed = self.unroll or self.window
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
             state.online.model,
             state.target.model,
-            window,
-            targets,
+            window.beginning(followed),
+            targets[:, : followed + 1],
             consistency=self.consistency,
             contrast=self.contrast,
             judge_first=self.trace == 1,
