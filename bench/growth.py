@@ -29,10 +29,10 @@ def rows(seconds: float) -> list[Row]:
     for name, values in UPDATE.items():
         for value in values:
             what = f"growth, update, {name.replace('_', ' ')} {value}"
-            timing, memory = _alone("growth.update", {"name": name, "value": value}, seconds)
+            timing, memory = alone("growth.update", {"name": name, "value": value}, seconds)
             found.append(Row(what, 1e3 * timing.median, None, "ms", memory_mb=memory))
     for count in TRAJECTORIES:
-        timing, memory = _alone("growth.plan", {"trajectories": count}, seconds)
+        timing, memory = alone("growth.plan", {"trajectories": count}, seconds)
         name = f"growth, plan of 64 roots, UCT-{count} D 5"
         found.append(Row(name, 1e3 * timing.median, None, "ms", memory_mb=memory))
     return [*found, *_training_rows(seconds)]
@@ -66,7 +66,7 @@ def _training_rows(seconds: float) -> list[Row]:
     return found
 
 
-def _alone(function: str, arguments: dict[str, Any], seconds: float) -> tuple[Timing, int]:
+def alone(function: str, arguments: dict[str, Any], seconds: float) -> tuple[Timing, int]:
     worker = Worker(function, arguments)
     timing = take_turns({"": lambda: worker.run(worker.names[0])["seconds"]}, seconds)[""]
     memory = int(worker.run(worker.names[0])["memory_mb"])
