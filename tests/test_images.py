@@ -93,6 +93,7 @@ def windows(batch, n):
         rewards=jnp.ones((batch, n)),
         durations=jnp.ones((batch, n)),
         valid=jnp.ones((batch, n), bool),
+        greedy=jnp.zeros((batch, n), bool),
         terminated=jnp.zeros(batch, bool),
     )
 

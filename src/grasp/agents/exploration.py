@@ -13,7 +13,7 @@ from grasp.planners.plan import Plan
 def greedy(plan: Plan) -> Decision:
     """The affordance of highest probability, as it was proposed."""
     heads = jnp.argmax(plan.policy, axis=-1)
-    return Decision(_of_head(plan.actions, heads), heads, plan)
+    return Decision(_of_head(plan.actions, heads), heads, plan, jnp.full(heads.shape, True))
 
 
 def exploring(
@@ -34,7 +34,8 @@ def exploring(
     at_random = jax.random.bernoulli(random_key, random_share, heads.shape)
     uniform = jax.random.uniform(uniform_key, chosen.shape, minval=-1, maxval=1)
     explored = jnp.where(at_random[:, None], uniform, noisy)
-    return Decision(jnp.where(in_greedy_stretch[:, None], chosen, explored), heads, plan)
+    actions = jnp.where(in_greedy_stretch[:, None], chosen, explored)
+    return Decision(actions, heads, plan, in_greedy_stretch)
 
 
 def greedy_stretches(

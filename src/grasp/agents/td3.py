@@ -136,7 +136,8 @@ class TD3:
         del decisions
         decision = self.act_greedily(state, observations, goals, key)
         noise = self.noise * jax.random.normal(key, decision.actions.shape)
-        return decision._replace(actions=jnp.clip(decision.actions + noise, -1, 1))
+        noisy = jnp.clip(decision.actions + noise, -1, 1)
+        return decision._replace(actions=noisy, greedy=~decision.greedy)
 
     def act_greedily(
         self,
@@ -148,7 +149,8 @@ class TD3:
         del key
         seen = normalised(state, observations, goals)
         actions = jax.vmap(state.online.act)(*seen)
-        return Decision(actions, jnp.zeros(actions.shape[0], jnp.int32), None)
+        heads = jnp.zeros(actions.shape[0], jnp.int32)
+        return Decision(actions, heads, None, jnp.full(heads.shape, True))
 
     def update(
         self, state: TD3State, window: Window, key: PRNGKeyArray
