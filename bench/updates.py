@@ -47,7 +47,6 @@ def windows(agent: Any, count: int) -> Window:
         rewards=normal(B, n),
         durations=np.ones((B, n), np.float32),
         valid=np.ones((B, n), bool),
-        greedy=np.zeros((B, n), bool),
         terminated=np.zeros(B, bool),
     )
 

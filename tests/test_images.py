@@ -93,7 +93,6 @@ def windows(batch, n):
         rewards=jnp.ones((batch, n)),
         durations=jnp.ones((batch, n)),
         valid=jnp.ones((batch, n), bool),
-        greedy=jnp.zeros((batch, n), bool),
         terminated=jnp.zeros(batch, bool),
     )
 

@@ -10,7 +10,6 @@ import pytest
 
 from grasp.losses import (
     affordance_loss,
-    greedy_targets,
     head_metrics,
     last_of_all,
     model_loss,
@@ -37,7 +36,6 @@ def window_of(B=4, n=3, goal=0, **changes):
         rewards=normal(B, n),
         durations=jnp.ones((B, n)),
         valid=jnp.ones((B, n), bool),
-        greedy=jnp.zeros((B, n), bool),
         terminated=jnp.zeros(B, bool),
     )
     return window._replace(**changes)
@@ -100,27 +98,6 @@ def test_window_targets_bootstrap_at_the_real_observations(parts, key, bootstrap
                 recorded = float(window.rewards[row, j]) + 0.99 * expected
                 expected = (1 - trace) * value(row, j) + trace * recorded if j else recorded
             np.testing.assert_allclose(targets[row, j], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_greedy_targets_follow_decisions_as_long_as_they_were_greedy(parts, key):
-    model, affordances, planner = parts
-    T, F = True, False
-    greedy = jnp.array([[F, F, T, T], [F, T, F, T], [T, T, T, F], [F, T, T, T], [F, T, T, F]])
-    durations = jnp.ones((5, 4)).at[4, 3].set(0)  # the last episode ends after three decisions
-    window = window_of(B=5, n=4, greedy=greedy, durations=durations)
-    window = window._replace(terminated=jnp.array([F, F, F, F, T]))
-    targets = greedy_targets(model, affordances, planner, window, key)
-    for row, until in enumerate((1, 2, 3, 4, 3)):
-        state = model.encode(window.observations[row, until], window.goals[row, until])
-        expected = float(planner(model, affordances, state, key).q_values.max())
-        expected = 0.0 if row == 4 else expected
-        for j in reversed(range(until)):
-            expected = float(window.rewards[row, j]) + 0.99 * expected
-            if j < 2:
-                np.testing.assert_allclose(targets[row, j], expected, rtol=1e-4, atol=1e-5)
-        if until == 1:
-            planned = planner(model, affordances, state, key).q_values.max()
-            np.testing.assert_allclose(targets[row, 1], planned, rtol=1e-4)
 
 
 @pytest.mark.parametrize("trace", [1, 0])

@@ -34,7 +34,6 @@ def fill(replay, lengths, *, lane=0, endings=None):
                 terminated=bool(last and endings and endings[episode]),
                 observation=np.array([base + t + 1]),
                 goal=np.array([episode]),
-                greedy=(base + t) % 3 == 0,
             )
 
 
@@ -50,7 +49,6 @@ def test_a_window_inside_an_episode_is_what_was_stored():
     np.testing.assert_array_equal(window.actions[0, :, 0], [2.5, 3.5, 4.5])
     np.testing.assert_array_equal(window.rewards[0], [2.5, 3.5, 4.5])
     np.testing.assert_array_equal(window.durations[0], [1, 1, 1])
-    np.testing.assert_array_equal(window.greedy[0], [False, True, False])
     assert window.valid.all()
     assert not window.terminated[0]
 
@@ -222,14 +220,6 @@ def test_sampling_before_any_decision_is_refused():
 def test_a_replay_too_small_for_its_lanes_is_refused():
     with pytest.raises(ValueError, match="capacity 8"):
         Replay(capacity=8, lanes=4, observation_size=1, goal_size=0, action_size=1)
-
-
-def test_rows_that_do_not_say_what_was_greedy_are_taken_as_not():
-    replay = filled([4, 7, 3])
-    rows = replay.rows_between(np.zeros(1, np.int64), replay.begun)
-    assert rows.pop("greedy").any()
-    replay.put_rows(rows)
-    assert not replay.greedy.any()
 
 
 def test_rows_of_another_shape_or_type_are_refused():

@@ -135,7 +135,7 @@ def saving_cost(place: Path, saves: int, task: str = "walker-walk") -> Row:
         between, took = loop.training.schedule.save_seconds, []
         for _ in range(saves):
             for _ in range(2_000):  # more than a run takes between two saves
-                loop.decide(loop.chosen())
+                loop.decide(loop.actions())
             began = time.monotonic()
             loop._save()
             took.append(time.monotonic() - began)

@@ -56,8 +56,7 @@ class Drift:
     def act_greedily(self, state: DriftState, observations: Any, goals: Any, key: Any) -> Decision:
         seen = jnp.concatenate([observations, goals], axis=-1)
         actions = jnp.tanh(seen @ state.weights)
-        heads = jnp.zeros(len(actions), jnp.int32)
-        return Decision(actions, heads, None, jnp.full(heads.shape, True))
+        return Decision(actions, jnp.zeros(len(actions), jnp.int32), None)
 
     def update(self, state: DriftState, window: Any, key: Any) -> tuple[DriftState, dict[str, Any]]:
         seen = jnp.concatenate([window.observations, window.goals], axis=-1)

@@ -24,7 +24,7 @@ from grasp.log import Log
 from grasp.replay import Replay
 from grasp.runs import Checkpoint, Run
 from grasp.schedule import Counters, Schedule, Training
-from grasp.training import Chosen, Loop
+from grasp.training import Loop
 
 BAD: dict[str, tuple[Any, Any]] = {  # observation, reward
     "NaN observation": (np.array([np.nan, 0], np.float32), 0.0),
@@ -92,7 +92,7 @@ def bad_numbers(place: Path, trials: int, seed: int = 0) -> Row:
             loop._begin(0)
             with contextlib.suppress(EnvironmentFault):
                 while loop.counters.decisions < at:
-                    loop.decide(loop.chosen())
+                    loop.decide(loop.actions())
             state = loop.replay.state()
             held += (
                 loop.counters.decisions == at - 1
@@ -209,8 +209,8 @@ def each_item_removed(place: Path, task: str) -> list[Row]:
     with loop_on(place / "stopped", task, lambda: make(task), AGENT, **PACE) as loop:
         decide = loop.decide
 
-        def stopping(chosen: Chosen) -> None:
-            decide(chosen)
+        def stopping(actions: np.ndarray) -> None:
+            decide(actions)
             if loop.counters.decisions == stop:
                 loop.stop = signal.SIGTERM
 

@@ -15,7 +15,6 @@ sees the affordances, and the affordance loss takes the model as a constant.
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,47 +81,6 @@ def window_targets(
     values = jnp.where(window.terminated[:, None] & _final(window), 0, values)
     discounts = model.discount**window.durations
     return jax.vmap(partial(value_targets, trace=trace))(window.rewards, discounts, values)
-
-
-def greedy_targets(
-    model: ValueEquivalentModel,
-    affordances: LearnedAffordances,
-    planner: Planner,
-    window: Window,
-    key: PRNGKeyArray,
-    *,
-    smoothing: float | int = 0,
-) -> Float[Array, "B two"]:
-    """Targets of the first two states of every window, from recorded decisions as far as those were
-    greedy (choice 34): with decisions 1 .. m-1 the greedy ones in a row after the first,
-
-        v_1 = r_1 + gamma^{n_1} r_2 + ... + gamma^{...} max_b Q_target(encode_target(x_m), b),
-
-    and v_0 = r_0 + gamma^{n_0} v_1. One observation a window is planned from, x_m.
-    """
-    discounts = model.discount**window.durations
-    along = jnp.cumprod(window.greedy[:, 1:], axis=1)  # [B, n-1] decisions 1 .. n-1
-    until = jnp.sum(along, axis=1) + 1  # [B] m
-
-    def at(states: Any) -> Any:
-        return jnp.take_along_axis(states, until[:, None, None], axis=1)[:, 0]
-
-    states = jax.vmap(model.encode)(at(window.observations), at(window.goals))
-    plan_key, noise_key = jax.random.split(key)
-    considered = smoothed(affordances, smoothing, noise_key)
-    planned = plan_batch(planner, model, considered, states, plan_key).q_values.max(-1)
-    over = window.terminated & (until >= jnp.sum(window.durations > 0, axis=1))
-    planned = jnp.where(over, 0, planned)
-
-    def back(later, decision):
-        reward, discount, followed = decision
-        return jnp.where(followed, reward + discount * later, later), None
-
-    recorded = (window.rewards[:, 1:], discounts[:, 1:], along)
-    recorded = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), recorded)  # [n-1, B]
-    second, _ = jax.lax.scan(back, planned, recorded, reverse=True)
-    first = window.rewards[:, 0] + discounts[:, 0] * second
-    return jnp.stack([first, second], axis=1)
 
 
 def unroll(model: ValueEquivalentModel, window: Window) -> tuple[AbstractState, Prediction]:

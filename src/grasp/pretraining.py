@@ -134,7 +134,6 @@ class Hindsight:
             rewards=rewards.astype(np.float32)[:, None],
             durations=np.ones((batch, 1), np.float32),
             valid=np.ones((batch, 1), bool),
-            greedy=np.zeros((batch, 1), bool),
             terminated=np.asarray(ended),
         )
 

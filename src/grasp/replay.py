@@ -36,7 +36,6 @@ class Window(NamedTuple):
     rewards: Float[Any, "B n"]
     durations: Float[Any, "B n"]  # 0 where padded, so that gamma^0 = 1 passes values through
     valid: Bool[Any, "B n"]
-    greedy: Bool[Any, "B n"]  # decided as in evaluation, nothing added
     terminated: Bool[Any, " B"]  # the episode ended for good inside the window: bootstrap with 0
 
     def beginning(self, count: int) -> "Window":
@@ -49,7 +48,6 @@ class Window(NamedTuple):
             rewards=self.rewards[:, :count],
             durations=self.durations[:, :count],
             valid=self.valid[:, :count],
-            greedy=self.greedy[:, :count],
             terminated=self.terminated & over,
         )
 
@@ -89,7 +87,6 @@ class Replay:
         self.actions = np.zeros((*shape, action_size), np.float32)
         self.rewards = np.zeros(shape, np.float32)
         self.durations = np.zeros(shape, np.float32)
-        self.greedy = np.zeros(shape, bool)
         self.terminated = np.zeros(shape, bool)
         self.end = np.ones(shape, bool)
         self.begun = np.zeros(lanes, np.int64)  # rows of each lane over the whole run
@@ -118,14 +115,12 @@ class Replay:
         terminated: bool,
         observation: np.ndarray,
         goal: np.ndarray,
-        greedy: bool = False,
     ) -> None:
         """Store the decision taken at the current observation, and what was observed after it."""
         row = self.cursors[lane]
         self.actions[lane, row] = action
         self.rewards[lane, row] = reward
         self.durations[lane, row] = duration
-        self.greedy[lane, row] = greedy
         self.terminated[lane, row] = terminated
         self._advance(lane)
         self._observe(lane, observation, goal)
@@ -164,7 +159,6 @@ class Replay:
             rewards=np.where(past, 0, self._of(self.rewards, at, decided)),
             durations=np.where(past, 0, self._of(self.durations, at, decided)),
             valid=~past | terminated[:, None],
-            greedy=~past & self._of(self.greedy, at, decided),
             terminated=terminated,
         )
 
@@ -200,7 +194,6 @@ class Replay:
         if not (first.shape == count.shape == self.begun.shape and (count >= 0).all()):
             raise CorruptCheckpoint(f"the saved replay is not of {self.begun.size} environments")
         at = ring_places(first, count, self.rows)
-        rows = {"greedy": np.zeros(int(count.sum()), bool)} | rows  # runs of before did not say
         for name, array in self._rings().items():
             expected = (int(count.sum()), *array.shape[2:])
             if rows[name].shape != expected or rows[name].dtype != array.dtype:

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,13 +42,6 @@ from grasp.schedule import Counters, Training
 
 MOST_RAISED = 20  # errors of the environments without a step between them
 MOST_REFUSED = 5  # updates in a row that were not finite
-
-
-class Chosen(NamedTuple):
-    """What to do next in each environment."""
-
-    actions: np.ndarray  # [lanes, action]
-    greedy: np.ndarray  # [lanes] as in evaluation, nothing added
 
 
 class Loop:
@@ -119,35 +112,33 @@ class Loop:
             self._last_save = time.monotonic()
         return True
 
-    def think(self) -> Chosen:
+    def think(self) -> np.ndarray:
         """The updates that were earned, and then what to do next."""
         while self.due():
             self.learned(self.update())
-        return self.chosen()
+        return self.actions()
 
-    def chosen(self) -> Chosen:
-        """What to do next in each environment; uniformly random in warm-up."""
+    def actions(self) -> np.ndarray:
+        """What to do next in each environment [lanes, action]; uniformly random in warm-up."""
         decisions = self.counters.decisions
         if decisions >= self.training.agent.warm_up:
-            decision = self.agent.act(*self.replay.current(), decisions)
-            return Chosen(np.asarray(decision.actions), np.asarray(decision.greedy))
+            return np.asarray(self.agent.act(*self.replay.current(), decisions).actions)
         random = generator(self.training.schedule.seed, Stream.EXPLORE, decisions)
         shape = (len(self.worlds), self.agent.sizes.action)
-        actions = random.uniform(-1, 1, shape).astype(np.float32)
-        return Chosen(actions, np.zeros(len(self.worlds), bool))
+        return random.uniform(-1, 1, shape).astype(np.float32)
 
-    def decide(self, chosen: Chosen) -> None:
+    def decide(self, actions: np.ndarray) -> None:
         """One decision in each environment, stored. An environment that raises an error has ended
         its episode: nothing of that decision is stored.
         """
         for lane, world in enumerate(self.worlds):
             try:
-                outcome = world.step(chosen.actions[lane])
+                outcome = world.step(actions[lane])
             except EnvironmentRaised as problem:
                 self._raised(problem)
                 self._begin(lane)
                 continue
-            self._store(lane, chosen.actions[lane], bool(chosen.greedy[lane]), outcome)
+            self._store(lane, actions[lane], outcome)
             if outcome.ended:
                 self.episodes.append((float(self.returns[lane]), outcome.success))
                 self._begin(lane)
@@ -175,7 +166,7 @@ class Loop:
         else:
             self.metrics, self.counters.refused_in_a_row = metrics, 0
 
-    def _store(self, lane: int, action: np.ndarray, greedy: bool, outcome: Outcome) -> None:
+    def _store(self, lane: int, action: np.ndarray, outcome: Outcome) -> None:
         self.replay.add(
             lane,
             action=action,
@@ -184,7 +175,6 @@ class Loop:
             terminated=outcome.terminated,
             observation=outcome.observation,
             goal=outcome.goal,
-            greedy=greedy,
         )
         self.counters.raised = 0
         self.counters.decisions += 1
@@ -349,11 +339,11 @@ def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
     ready acts, here, where a signal reaches an environment that hangs.
     """
 
-    def act(loop: Loop, thought: Callable[[], Chosen]) -> bool:
-        chosen = thought()
+    def act(loop: Loop, thought: Callable[[], np.ndarray]) -> bool:
+        actions = thought()
         if not goes_on(loop):
             return False
-        loop.decide(chosen)
+        loop.decide(actions)
         return True
 
     if len(loops) == 1:

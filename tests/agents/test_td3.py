@@ -27,7 +27,6 @@ def window_of(B=4, **changes):
         rewards=jnp.asarray(random.normal(size=(B, 1)), jnp.float32),
         durations=jnp.array([[1.0], [3.0], [1.0], [7.0]]),
         valid=jnp.ones((B, 1), bool),
-        greedy=jnp.zeros((B, 1), bool),
         terminated=jnp.array([False, False, True, False]),
     )
     return window._replace(**changes)

@@ -50,7 +50,6 @@ _PAPER: dict[str, Any] = {
     "discount": 0.99,
     "bootstrap": "planner",
     "trace": 1.0,
-    "greedy_returns": False,
     "model_learning_rate": 1e-4,
     "affordance_learning_rate": 1e-3,
     **_EVEN_RATES,

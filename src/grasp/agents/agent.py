@@ -7,7 +7,7 @@ in the state that they take and return. Actions lie in [-1, 1].
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from grasp.images import Images
 from grasp.planners.plan import Plan
@@ -40,7 +40,6 @@ class Decision(NamedTuple):
     actions: Float[Array, "B action"]
     heads: Int[Array, " B"]
     plan: Plan | None
-    greedy: Bool[Array, " B"]  # as in evaluation, nothing added
 
 
 @runtime_checkable

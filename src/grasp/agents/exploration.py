@@ -13,7 +13,7 @@ from grasp.planners.plan import Plan
 def greedy(plan: Plan) -> Decision:
     """The affordance of highest probability, as it was proposed."""
     heads = jnp.argmax(plan.policy, axis=-1)
-    return Decision(_of_head(plan.actions, heads), heads, plan, jnp.full(heads.shape, True))
+    return Decision(_of_head(plan.actions, heads), heads, plan)
 
 
 def exploring(
@@ -34,8 +34,7 @@ def exploring(
     at_random = jax.random.bernoulli(random_key, random_share, heads.shape)
     uniform = jax.random.uniform(uniform_key, chosen.shape, minval=-1, maxval=1)
     explored = jnp.where(at_random[:, None], uniform, noisy)
-    actions = jnp.where(in_greedy_stretch[:, None], chosen, explored)
-    return Decision(actions, heads, plan, in_greedy_stretch)
+    return Decision(jnp.where(in_greedy_stretch[:, None], chosen, explored), heads, plan)
 
 
 def greedy_stretches(

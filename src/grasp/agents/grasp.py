@@ -20,14 +20,7 @@ from grasp.agents.exploration import exploring, greedy, greedy_stretches
 from grasp.agents.optimiser import Optimiser
 from grasp.errors import UsageError, check_range
 from grasp.images import shifted
-from grasp.losses import (
-    Metrics,
-    affordance_loss,
-    greedy_targets,
-    head_metrics,
-    model_loss,
-    window_targets,
-)
+from grasp.losses import Metrics, affordance_loss, head_metrics, model_loss, window_targets
 from grasp.model import ValueEquivalentModel
 from grasp.normaliser import Normaliser, normalised, observed
 from grasp.planners.complete_tree import CompleteTree
@@ -99,9 +92,6 @@ class Grasp:
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
     trace: float = 0.0  # weight of recorded decisions in a value; 1: n-step returns (choice 30)
-    greedy_returns: bool = (
-        False  # values from recorded decisions while those were greedy (choice 34)
-    )
     model_learning_rate: float = 5e-4  # of all but the affordances
     affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
     learning_rate_end: float = 0.1  # share of both rates that is left in the end (choice 29)
@@ -143,10 +133,6 @@ class Grasp:
             raise UsageError(
                 f"--unroll is {self.unroll}; a window has n = {self.window} decisions: "
                 "give at most as many, or a larger --window"
-            )
-        if self.greedy_returns and (self.unroll or self.window) > 1:
-            raise UsageError(
-                "--greedy-returns teach the value after one decision: give --unroll 1 with it"
             )
         states = (self.unroll or self.window) + 1
         if not 1 <= self.roots <= self.batch * states:
@@ -275,7 +261,16 @@ class Grasp:
         window = window._replace(observations=observations, goals=goals)
         planner = self._planner(state, self.learning_depth)
 
-        targets = self._targets(state.target, planner, window, target_key)
+        targets = window_targets(
+            state.target.model,
+            state.target.affordances,
+            planner,
+            window,
+            target_key,
+            bootstrap=self.bootstrap,
+            trace=self.trace,
+            smoothing=self.smoothing,
+        )
         followed = self.unroll or self.window
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
             state.online.model,
@@ -323,16 +318,6 @@ class Grasp:
             q_spread=jnp.where(updates == 1, spread, 0.99 * state.q_spread + 0.01 * spread),
             updates=updates,
         ), metrics
-
-    def _targets(
-        self, target: Parameters, planner: Planner, window: Window, key: PRNGKeyArray
-    ) -> Float[Array, "B states"]:
-        parts = (target.model, target.affordances, planner, window, key)
-        if self.greedy_returns:
-            return greedy_targets(*parts, smoothing=self.smoothing)
-        return window_targets(
-            *parts, bootstrap=self.bootstrap, trace=self.trace, smoothing=self.smoothing
-        )
 
     @property
     def roots(self) -> int:

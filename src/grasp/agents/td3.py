@@ -136,8 +136,7 @@ class TD3:
         del decisions
         decision = self.act_greedily(state, observations, goals, key)
         noise = self.noise * jax.random.normal(key, decision.actions.shape)
-        noisy = jnp.clip(decision.actions + noise, -1, 1)
-        return decision._replace(actions=noisy, greedy=~decision.greedy)
+        return decision._replace(actions=jnp.clip(decision.actions + noise, -1, 1))
 
     def act_greedily(
         self,
@@ -149,8 +148,7 @@ class TD3:
         del key
         seen = normalised(state, observations, goals)
         actions = jax.vmap(state.online.act)(*seen)
-        heads = jnp.zeros(actions.shape[0], jnp.int32)
-        return Decision(actions, heads, None, jnp.full(heads.shape, True))
+        return Decision(actions, jnp.zeros(actions.shape[0], jnp.int32), None)
 
     def update(
         self, state: TD3State, window: Window, key: PRNGKeyArray
