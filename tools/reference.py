@@ -19,7 +19,7 @@ import tyro
 
 from grasp.__main__ import USAGE, main
 from grasp.curves import Anchor, anchors
-from grasp.environments import SUITE
+from grasp.environments import PIXEL_TASKS, PIXELS, SUITE
 from grasp.releases import HEADER, card_of, row, size
 from grasp.results import Record, read_records
 from grasp.runs import RELEASED, Run, released_names
@@ -169,6 +169,23 @@ def baseline() -> str:
     return table(header, rows)
 
 
+def pixels() -> str:
+    """GA-4 from images at 100,000 steps beside published scores."""
+    records = read_records([RESULTS / "pixels"])
+    rows, methods = [], ("Dreamer", "CURL", "DrQ-v2", "DreamerV3")
+    for task in PIXEL_TASKS:
+        runs = _runs(records, task, "GA-4")
+        name = task.removeprefix(PIXELS)
+        published = {anchor.method: anchor for anchor in anchors(name, "pixels")}
+        if runs:
+            scores = [_mean(_of(published.get(method))) for method in methods]
+            minutes = f"{_mean([60 * run.facts['hours'] for run in runs])} min"
+            rows.append(
+                (name, _at_the_end(runs), _mean([_fresh(r) for r in runs]), *scores, minutes)
+            )
+    return table(("task", "GA-4 (seeds)", "100 fresh episodes", *methods, "GA-4 on one core"), rows)
+
+
 def heads() -> str:
     """One head, four and eight; and whether GA-4's heads are apart and in use in the fresh episodes
     of its last agents.
@@ -290,6 +307,7 @@ def pages() -> dict[Path, str]:
     readme_page, choices_page = ROOT / "README.md", DOCS / "choices.md"
     readme = filled(readme_page.read_text(), "suite", suite())
     readme = filled(readme, "heads", heads())
+    readme = filled(readme, "pixels", pixels())
     choices = filled(choices_page.read_text(), "baseline", baseline())
     performance = filled(performance_page.read_text(), "hours", hours())
     return {

@@ -36,7 +36,10 @@ STYLES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-MARKERS = {"TD3": "D", "SAC": "^", "TD-MPC2": "s"}  # of published scores; others as TD3
+MARKERS = {  # of published scores; others as TD3
+    "TD3": "D", "SAC": "^", "TD-MPC2": "s", "Dreamer": "D", "CURL": "^", "DrQ-v2": "v",
+    "DreamerV3": "s",
+}  # fmt: skip
 
 
 class Anchor(NamedTuple):

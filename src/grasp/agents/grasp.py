@@ -87,7 +87,7 @@ class Grasp:
 
     discount: float = 0.99  # gamma
     window: int = 1  # n, decisions in a row out of the replay; more to plan deeper (choice 3)
-    unroll: int = 0  # decisions of a window that the model follows; 0: all of them (choice 34)
+    unroll: int = 0  # decisions of a window that the model follows; 0: all of them (choice 35)
     batch: int = 128  # windows per update
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
