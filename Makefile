@@ -60,7 +60,7 @@ pixels: rendering  ## GA-4 from images on the paper's four tasks, beside Dreamer
 TASK ?= ball_in_cup-catch
 STEPS ?= 100000
 dreamer: rendering .venv-dreamer/installed  ## sheeprl's Dreamer on TASK for STEPS, into results/pixels
-	MUJOCO_GL=$${MUJOCO_GL:-egl} .venv-dreamer/bin/python bench/dreamer.py --task $(TASK) --steps $(STEPS)
+	MUJOCO_GL=$${MUJOCO_GL:-egl} .venv-dreamer/bin/python bench/dreamer.py --task $(TASK) --steps $(STEPS) $(if $(REPLAY_RATIO),--replay-ratio $(REPLAY_RATIO))
 
 .venv-dreamer/installed: bench/dreamer-requirements.txt
 	$(PYTHON) -m venv .venv-dreamer

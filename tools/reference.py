@@ -310,12 +310,14 @@ def pages() -> dict[Path, str]:
     readme = filled(readme, "pixels", pixels())
     choices = filled(choices_page.read_text(), "baseline", baseline())
     performance = filled(performance_page.read_text(), "hours", hours())
+    pixels_page = DOCS / "pixels.md"
     return {
         DOCS / "commands.md": commands_page,
         choices_page: filled(choices, "images", images()),
         readme_page: filled(readme, "options", options()),
         agents_page: filled(agents_page.read_text(), "agents", agents()),
         performance_page: filled(performance, "bench", bench()),
+        pixels_page: filled(pixels_page.read_text(), "pixels", pixels()),
     }
 
 
