@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean rendering browser pixels dreamer
+.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean waiting rendering browser pixels dreamer
 
 install: $(VENV)/installed
 
@@ -44,6 +44,10 @@ packages = { \
 	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q $(1); \
 	elif sudo -n true 2>/dev/null; then sudo apt-get update -q && sudo apt-get install -y -q $(1); \
 	else echo "not root here: run sudo apt-get install $(1)"; exit 2; fi; }
+
+CORE ?= 0
+waiting: .venv-bench/installed  ## minutes until walker-walk, finger-spin and cartpole-swingup are learned, beside Stable-Baselines3 and SBX; an hour or two on one core
+	.venv-bench/bin/python bench/waiting.py --core $(CORE)
 
 rendering: install  ## what pictures without a screen need, from the system's packages
 	@$(BIN)/python -m grasp.environments.rendering || { \

@@ -132,21 +132,23 @@ def test_a_run_without_an_evaluation_is_refused(tmp_path, capsys):
 
 
 def test_minutes_count_until_the_first_evaluation_that_returned_enough():
-    def record(label, seed, returns, seconds):
+    def record(label, seed, returns, seconds, suite="dm_control"):
         curve = (np.array([1e4, 2e4, 3e4]), np.array(returns, float))
         facts = {} if seconds is None else {"seconds": seconds}
-        return Record("dm_control", "walker-walk", label, seed, curve, False, facts, Path(label))
+        return Record(suite, "walker-walk", label, seed, curve, False, facts, Path(label))
 
-    rows = minutes_rows(
-        [
-            record("slow", 0, [0, 0, 800], [60, 600, 1200]),
-            record("quick", 0, [0, 900, 700], [60, 120, 180]),
-            record("quick", 1, [0, 10, 20], [60, 120, 180]),
-            record("never", 0, [0, 10, 20], [60, 120, 180]),
-            record("untimed", 0, [900, 900, 900], None),
-        ]
-    )
-    assert rows == [
+    records = [
+        record("slow", 0, [0, 0, 800], [60, 600, 1200]),
+        record("quick", 0, [0, 900, 700], [60, 120, 180]),
+        record("quick", 1, [0, 10, 20], [60, 120, 180]),
+        record("never", 0, [0, 10, 20], [60, 120, 180]),
+        record("untimed", 0, [900, 900, 900], None),
+    ]
+    made_for_it = record("slow", 0, [0, 900, 900], [60, 600, 1200], suite="waiting")
+    assert minutes_rows([*records, made_for_it]) == [
+        ("walker-walk", "slow", "800", "1 of 1", "10", "20,000")
+    ]
+    assert minutes_rows(records) == [
         ("walker-walk", "quick", "800", "1 of 2", "2", "20,000"),
         ("walker-walk", "slow", "800", "1 of 1", "20", "30,000"),
         ("walker-walk", "never", "800", "0 of 1", "", ""),

@@ -2,9 +2,9 @@
 
 A comparison of two agents on a task counts only where each has at least three seeds; what fewer
 seeds say so far is a second, weaker finding. Both are read up to the steps that all their seeds
-have reached. "Ends higher" is the mean over seeds of the last
-tenth of evaluations, "learns faster" the mean height of the curve up to there. No claim is softened
-where it fails, and none is decided by an agent, task or seed that is not there.
+have reached. "Ends higher" is the mean over seeds of the last tenth of evaluations, "learns faster"
+the mean height of the curve up to there. No claim is softened where it fails, and none is decided
+by an agent, task or seed that is not there.
 """
 
 import dataclasses

@@ -86,12 +86,17 @@ def score_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
 
 
 def minutes_rows(records: Iterable[Record]) -> list[tuple[str, ...]]:
-    """How long agents took to what is worth waiting for; the quickest first."""
+    """How long agents took to what is worth waiting for; the quickest first. Runs that were made
+    to be compared (`make waiting`) count alone where there are any.
+    """
+    records = list(records)
+    made_for_it = any(record.suite == "waiting" for record in records)
+    suite = "waiting" if made_for_it else "dm_control"
     waits: dict[tuple[str, str], list[tuple[float, float] | None]] = {}
     for record in records:
         seconds, goal = record.facts.get("seconds"), GOALS.get(record.task)
         steps, returns = record.curve
-        if record.suite != "dm_control" or goal is None or seconds is None:
+        if record.suite != suite or goal is None or seconds is None:
             continue
         at = int(np.argmax(returns >= goal)) if np.any(returns >= goal) else None
         wait = None if at is None else (seconds[at] / 60, float(steps[at]))

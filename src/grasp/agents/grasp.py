@@ -134,11 +134,11 @@ class Grasp:
                 f"--unroll is {self.unroll}; a window has n = {self.window} decisions: "
                 "give at most as many, or a larger --window"
             )
-        states = (self.unroll or self.window) + 1
-        if not 1 <= self.roots <= self.batch * states:
+        if not 1 <= self.roots <= self.batch * (self.followed + 1):
             raise UsageError(
-                f"--roots-per-window is {self.roots_per_window}; {states - 1} decisions of a "
-                f"window have {states} states, and {self.batch} windows must give at least one"
+                f"--roots-per-window is {self.roots_per_window}; {self.followed} decisions of a "
+                f"window have {self.followed + 1} states, and {self.batch} windows must give at "
+                "least one"
             )
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
@@ -271,12 +271,11 @@ class Grasp:
             trace=self.trace,
             smoothing=self.smoothing,
         )
-        followed = self.unroll or self.window
         (_, (states, metrics)), gradient = eqx.filter_value_and_grad(model_loss, has_aux=True)(
             state.online.model,
             state.target.model,
-            window.beginning(followed),
-            targets[:, : followed + 1],
+            window.beginning(self.followed),
+            targets[:, : self.followed + 1],
             consistency=self.consistency,
             contrast=self.contrast,
             judge_first=self.trace == 1,
@@ -323,6 +322,11 @@ class Grasp:
     def roots(self) -> int:
         """States per update that the affordances learn from."""
         return round(self.roots_per_window * self.batch)
+
+    @property
+    def followed(self) -> int:
+        """Decisions of a window that the model is unrolled along."""
+        return self.unroll or self.window
 
     def _optimiser(self, rate: float) -> Optimiser:
         return Optimiser(
