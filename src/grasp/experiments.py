@@ -39,7 +39,9 @@ SETTINGS = {  # of the default preset, each changed alone
         "--action-repeat", "1", "--decisions-per-update", "2", "--noise-decisions", "50000",
         "--warm-up", "2000",
     ),
-    "three-step-returns": ("--window", "3", "--trace", "1", "--unroll", "1"),
+    "three-step-returns": (
+        "--window", "3", "--trace", "1", "--unroll", "1", "--roots-per-window", "1",
+    ),
     "even-rates": ("--learning-rate-end", "1"),
     "temperature-0.5": ("--planner.temperature", "0.5"),
     "no-consistency": ("--consistency", "0"),
