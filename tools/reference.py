@@ -196,7 +196,7 @@ def heads() -> str:
         one, four, fixed = (_runs(records, task, agent) for agent in ("GA-1", "GA-4", "A-8"))
         if not four:
             continue
-        used = [_by_use(run) for run in four]
+        used = [_by_use(run) for run in four if _played(run)]
         apart = f"{np.mean([_apart(run) for run in four]):.2f}"
         shares = " ".join(f"{100 * share:.0f}" for share in np.mean(used, axis=0))
         rows.append((task, *(_at_the_end(runs) for runs in (one, four, fixed)), apart, shares))
