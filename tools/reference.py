@@ -187,8 +187,8 @@ def pixels() -> str:
 
 
 def heads() -> str:
-    """One head, four and eight; and whether GA-4's heads are apart and in use in the fresh episodes
-    of its last agents.
+    """One head, four and eight, in the fresh episodes of their last agents; and whether GA-4's
+    heads are apart and in use there.
     """
     records = read_records([RESULTS / "dm_control"])
     rows = []
@@ -199,7 +199,7 @@ def heads() -> str:
         used = [_by_use(run) for run in four if _played(run)]
         apart = f"{np.mean([_apart(run) for run in four]):.2f}"
         shares = " ".join(f"{100 * share:.0f}" for share in np.mean(used, axis=0))
-        rows.append((task, *(_at_the_end(runs) for runs in (one, four, fixed)), apart, shares))
+        rows.append((task, *(_played_by(runs) for runs in (one, four, fixed)), apart, shares))
     return table(
         ("task", "GA-1 (seeds)", "GA-4 (seeds)", "A-8 (seeds)", "heads apart", "% by each head"),
         rows,
@@ -219,6 +219,12 @@ def _at_the_end(runs: Sequence[Record]) -> str:
     """The mean of what whole runs returned at 100,000 steps, and how many they are."""
     ends = [dict(zip(*run.curve, strict=True)).get(STEPS) for run in runs]
     known = [end for end in ends if end is not None]
+    return f"{_mean(known)} ({len(known)})" if known else ""
+
+
+def _played_by(runs: Sequence[Record]) -> str:
+    """The mean of the fresh episodes of the runs whose last agents played some, and how many."""
+    known = [score for run in runs if (score := _fresh(run)) is not None]
     return f"{_mean(known)} ({len(known)})" if known else ""
 
 
