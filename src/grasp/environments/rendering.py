@@ -28,6 +28,7 @@ def choose_renderer() -> str:
     if "MUJOCO_GL" not in os.environ and "DISPLAY" not in os.environ:
         osmesa = "osmesa" if osmesa_works() else "disable"
         os.environ["MUJOCO_GL"] = "egl" if egl_works() else osmesa
+        return os.environ["MUJOCO_GL"]
     chosen = os.environ.get("MUJOCO_GL", "screen").strip().lower()
     if sys.platform == "linux" and chosen not in KNOWN:
         raise UsageError(
