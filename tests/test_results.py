@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grasp.__main__ import main
-from grasp.report import minutes_rows
+from grasp.report import minutes_rows, settings_table
 from grasp.results import Record, read_records, read_switching
 from grasp.runs import Run
 
@@ -54,6 +54,12 @@ def test_runs_and_their_exports_say_the_same(tmp_path, capsys):
     for one, other in zip(files, runs, strict=True):
         assert [part.tolist() for part in one.curve] == [part.tolist() for part in other.curve]
     assert files[0].facts["hours"] == 0.02
+
+
+def test_runs_go_to_the_suite_that_is_asked_for(tmp_path, capsys):
+    made(tmp_path / "a")
+    assert main(["export", str(tmp_path / "a"), "--suite", "settings", "--to", str(tmp_path)]) == 0
+    assert (tmp_path / "settings" / "walker-walk" / "GA-4-seed0.csv").exists()
 
 
 @pytest.mark.parametrize("command", ["export", "report", "figure"])
@@ -153,6 +159,25 @@ def test_minutes_count_until_the_first_evaluation_that_returned_enough():
         ("walker-walk", "slow", "800", "1 of 1", "20", "30,000"),
         ("walker-walk", "never", "800", "0 of 1", "", ""),
     ]
+
+
+def test_settings_stand_beside_the_default_seed_by_seed():
+    def record(suite, task, label, seed, last):
+        curve = (np.array([10, 20]), np.array([1000.0, last]))
+        return Record(suite, task, label, seed, curve, False, {}, Path())
+
+    names, rows = settings_table(
+        [
+            record("settings", "walker-walk", "GA-4-no-consistency", 0, 5.0),
+            record("settings", "walker-walk", "GA-4", 0, 10.0),
+            record("settings", "walker-walk", "GA-4", 1, 20.0),
+            record("settings", "cheetah-run", "GA-4", 0, 7.0),
+            record("dm_control", "walker-walk", "GA-4", 2, 99.0),  # made for another question
+        ]
+    )
+    assert names == ("setting", "walker-walk", "cheetah-run")
+    assert rows == [("GA-4", "15 (10, 20)", "7 (7)"), ("GA-4-no-consistency", "5 (5)", "")]
+    assert settings_table([])[1] == []
 
 
 def test_the_report_is_one_file_that_asks_nothing_of_a_network(tmp_path, capsys, monkeypatch):

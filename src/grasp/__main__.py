@@ -337,6 +337,7 @@ def export(arguments: list[str]) -> int:
 
         runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
         to: Path = Path("results")  # folder of the result files
+        suite: str | None = None  # in place of the tasks' own, as in results/settings
         replace: bool = False  # write over files that a run of another configuration made
 
     flags = parse(Export, "grasp export", arguments)
@@ -346,7 +347,7 @@ def export(arguments: list[str]) -> int:
     from grasp.runs import Run
 
     runs = [Run.existing(path) for path in flags.runs]
-    for table in write_results(runs, flags.to, replace=flags.replace):
+    for table in write_results(runs, flags.to, suite=flags.suite, replace=flags.replace):
         print(table)
     return 0
 

@@ -122,15 +122,17 @@ def model_loss(
     it should be told from the observations that came in the other windows.
     """
     states, steps = unroll(model, window)
-    values = jax.vmap(jax.vmap(model.values))(states)  # [B, n+1, networks]
+    first = 0 if judge_first else 1  # of the states whose value is learned
+    judged = jax.tree.map(lambda leaf: leaf[:, first:], states)
+    values = jax.vmap(jax.vmap(model.values))(judged)  # [B, states, networks]
     taken = window.durations > 0  # [B, n] decisions, not padding
     # A model that predicts the end need not be taught what follows it.
     counts = window.valid & taken if model.predicts_termination else window.valid
     weights = counts.astype(jnp.float32)  # [B, n]
-    first = jnp.full_like(weights[:, :1], judge_first)
-    weights_of_states = jnp.concatenate([first, weights], axis=1)
+    begun = jnp.ones_like(weights[:, :1])
+    weights_of_states = jnp.concatenate([begun, weights], axis=1)[:, first:]
     reward_loss = _mean_over((steps.reward - window.rewards) ** 2, weights)
-    value_errors = jnp.mean((values - targets[..., None]) ** 2, axis=-1)  # [B, n+1]
+    value_errors = jnp.mean((values - targets[:, first:, None]) ** 2, axis=-1)  # [B, states]
     value_loss = _mean_over(value_errors, weights_of_states)
     lengths = jnp.log(steps.duration) - jnp.log(jnp.maximum(window.durations, 1))
     duration_loss = _mean_over(lengths**2, weights * taken)
@@ -157,7 +159,7 @@ def model_loss(
         "train/consistency_loss": consistency_loss,
         "train/contrast_loss": contrast_loss,
         "train/value_mean": jnp.mean(values),
-        "train/target_mean": jnp.mean(targets),
+        "train/target_mean": jnp.mean(targets[:, first:]),
     }
     return loss, (states, metrics)
 

@@ -47,14 +47,21 @@ WAITED = (
     "Minutes until an evaluation first returned that much, evaluations before it included; means "
     "over the seeds that got there. Minutes compare only what ran on the same machine."
 )
+SETTINGS = "settings"  # the suite of runs with one setting changed (`grasp reproduce settings`)
+ONE_CHANGED = "One setting changed at a time"
+CHANGED = (
+    "Returns of the last evaluation, mean over the seeds that follow in brackets, in their order; "
+    "the first row is the default preset, every other one changes what its name says."
+)
 SCORES = ("task", "agent", "seeds", "steps", "final score", "interquartile mean", "hours")
 
 
 def suites(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The records of each suite; the paper's first."""
+    """The records of each suite; the paper's first. Changed settings have a table of their own."""
     found: dict[str, list[Record]] = {}
     for record in records:
-        found.setdefault(record.suite, []).append(record)
+        if record.suite != SETTINGS:
+            found.setdefault(record.suite, []).append(record)
     first = [name for name in ("dm_control", "hierarchical", "pixels") if name in found]
     return {name: found[name] for name in (*first, *sorted(found.keys() - set(first)))}
 
@@ -83,6 +90,22 @@ def score_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
             )
         )  # fmt: skip
     return rows
+
+
+def settings_table(records: Iterable[Record]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """What each setting does to each task: a row per setting, the default first."""
+    found = by_task(record for record in records if record.suite == SETTINGS)
+    labels = {label for agents in found.values() for label in agents}
+    rows = []
+    for label in sorted(labels):  # the default's name begins all others
+        ends = [[curve[1][-1] for curve in agents.get(label, ())] for agents in found.values()]
+        rows.append((label, *(_mean_of(each) for each in ends)))
+    return ("setting", *found), rows
+
+
+def _mean_of(scores: Sequence[float]) -> str:
+    each = ", ".join(f"{score:.0f}" for score in scores)
+    return f"{np.mean(scores):.0f} ({each})" if scores else ""
 
 
 def minutes_rows(records: Iterable[Record]) -> list[tuple[str, ...]]:
@@ -130,6 +153,9 @@ def as_html(records: Sequence[Record], title: str, switching: Gains | None = Non
     parts.append(f"<table>{_head(JUDGED)}{rows}</table>")
     for suite, mine in suites(records).items():
         parts += _suite(suite, mine)
+    names, changed = settings_table(records)
+    if changed:
+        parts += [f"<h2>{ONE_CHANGED}</h2>", f"<p>{CHANGED}</p>", _table(names, changed)]
     if waits := minutes_rows(records):
         parts += ["<h2>How long one waits</h2>", f"<p>{WAITED}</p>", _table(WAITING, waits)]
     parts += ["<h2>How each run was made</h2>", *(_configuration(record) for record in records)]
@@ -225,6 +251,9 @@ def as_markdown(
         for task, agents in by_task(mine).items():
             lines += [f"{sentence}.\n" for sentence in uneven(agents, task)]
         lines += _markdown_table(SCORES, score_rows(mine))
+    names, changed = settings_table(records)
+    if changed:
+        lines += ["", f"## {ONE_CHANGED}", "", CHANGED, "", *_markdown_table(names, changed)]
     if waits := minutes_rows(records):
         lines += ["", "## How long one waits", "", WAITED, "", *_markdown_table(WAITING, waits)]
     return "\n".join(lines) + "\n"

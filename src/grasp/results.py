@@ -36,16 +36,19 @@ class Record(NamedTuple):
     source: Path
 
 
-def write_results(runs: Sequence[Run], folder: Path, *, replace: bool = False) -> list[Path]:
+def write_results(
+    runs: Sequence[Run], folder: Path, *, suite: str | None = None, replace: bool = False
+) -> list[Path]:
     """One CSV per run with one row per evaluation, and beside it how it was made; nothing is
-    written if two runs share a name or a file holds another run's rows.
+    written if two runs share a name or a file holds another run's rows. `suite` is the folder for
+    them in place of their tasks' own.
     """
     places: dict[Path, Run] = {}
     for run in runs:
         rows, config = whole_evaluations(run), run.config()
         if not rows:
             raise UsageError(f"{run.path} has no evaluation yet; nothing to export")
-        table = _place(config, folder)
+        table = _place(config, folder, suite)
         if table in places:
             raise UsageError(
                 f"{places[table].path} and {run.path} would both be written to {table}; "
@@ -59,10 +62,10 @@ def write_results(runs: Sequence[Run], folder: Path, *, replace: bool = False) -
     return list(places)
 
 
-def _place(config: Facts, folder: Path) -> Path:
+def _place(config: Facts, folder: Path, suite: str | None) -> Path:
     task = config["task"]
     name = task.rpartition(":")[2].replace("/", "-")
-    return folder / suite_of(task) / name / f"{config['name']}-seed{config['seed']}.csv"
+    return folder / (suite or suite_of(task)) / name / f"{config['name']}-seed{config['seed']}.csv"
 
 
 def _task(suite: str, folder: str) -> str:
@@ -190,7 +193,7 @@ def _of_run(run: Run) -> Record:
     seconds = [row["time/seconds"] for row in rows]
     facts = {"command": config["command"], "hours": seconds[-1] / 3600, "seconds": seconds}
     facts |= {"configuration": config, "evaluation_episodes": config["evaluation_episodes"]}
-    place = _place(config, Path())
+    place = _place(config, Path(), None)
     return Record(
         place.parts[0], _task(place.parts[0], place.parent.name), config["name"], config["seed"],
         (steps, scores), success, facts, run.path,
