@@ -152,11 +152,11 @@ def test_minutes_count_until_the_first_evaluation_that_returned_enough():
     ]
     made_for_it = record("slow", 0, [0, 900, 900], [60, 600, 1200], suite="waiting")
     assert minutes_rows([*records, made_for_it]) == [
-        ("walker-walk", "slow", "800", "1 of 1", "10", "20,000")
+        ("walker-walk", "slow", "800", "1 of 1", "10.0", "20,000")
     ]
     assert minutes_rows(records) == [
-        ("walker-walk", "quick", "800", "1 of 2", "2", "20,000"),
-        ("walker-walk", "slow", "800", "1 of 1", "20", "30,000"),
+        ("walker-walk", "quick", "800", "1 of 2", "2.0", "20,000"),
+        ("walker-walk", "slow", "800", "1 of 1", "20.0", "30,000"),
         ("walker-walk", "never", "800", "0 of 1", "", ""),
     ]
 

@@ -128,7 +128,7 @@ def minutes_rows(records: Iterable[Record]) -> list[tuple[str, ...]]:
     for (task, agent), each in waits.items():
         got = [wait for wait in each if wait is not None]
         minutes, steps = np.mean(got, axis=0) if got else (np.inf, np.inf)
-        shown = (f"{minutes:.0f}", f"{steps:,.0f}") if got else ("", "")
+        shown = (f"{minutes:.1f}", f"{steps:,.0f}") if got else ("", "")
         reached = f"{len(got)} of {len(each)}"
         row = (task, agent, str(GOALS[task]), reached, *shown)
         rows.append((list(GOALS).index(task), minutes, row))
