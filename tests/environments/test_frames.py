@@ -9,7 +9,7 @@ from grasp.environments.boundary import Boundary
 from grasp.environments.check import check_environment
 from grasp.environments.dm_control import SuiteEnvironment
 from grasp.environments.frames import Frames, Repeated, Sight, resized, seen_by, shows_images
-from grasp.errors import UsageError
+from grasp.errors import EnvironmentFault, UsageError
 from worlds import Counting, Pictures, Probe
 
 TINY = Sight(image_size=16, frame_stack=3)
@@ -135,7 +135,7 @@ def test_an_image_that_is_not_as_its_space_says_is_named(image, said):
     world = seen_by(Pictures(faults={2: image}), TINY, "pictures")
     world.reset()
     world.step(np.zeros(1))
-    with pytest.raises(UsageError, match=said) as refusal:
+    with pytest.raises(EnvironmentFault, match=said) as refusal:
         world.step(np.zeros(1))
     assert "uint8 of shape 16 x 16 x 1" in str(refusal.value)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 
-from grasp.errors import UsageError, check_range
+from grasp.errors import EnvironmentFault, UsageError, check_range
 from grasp.images import REDUCTION, Images
 
 Quality = Literal["fast", "full"]
@@ -166,7 +166,9 @@ def checked(image: Any, shape: tuple[int | None, ...], name: str) -> np.ndarray:
         sides = zip(("height", "width", "channels"), shape, strict=True)
         wanted = " x ".join(side if length is None else str(length) for side, length in sides)
         given = "None" if image is None else f"{array.dtype} of shape {array.shape}"
-        raise UsageError(f"{name} gave {given} as an image; it must be uint8 of shape {wanted}")
+        raise EnvironmentFault(
+            f"{name} gave {given} as an image; it must be uint8 of shape {wanted}"
+        )
     return array
 
 
