@@ -87,11 +87,11 @@ def ours(width: int, batch: int) -> dict[str, Callable[[], Any]]:
 
 
 def called(function: Callable[..., Any], parts: Any) -> tuple[Callable[..., Any], Any]:
-    """`function(*parts, ...)` as `CompiledAgent` compiles it, and the arrays to call it with."""
+    """`function(*parts, ...)` as `CompiledAgent` compiles decisions, and the arrays to call it
+    with.
+    """
     import equinox as eqx
     import jax
-
-    from grasp.agents.compiled import compiled
 
     arrays, static = eqx.partition(parts, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
@@ -99,7 +99,7 @@ def called(function: Callable[..., Any], parts: Any) -> tuple[Callable[..., Any]
     def whole(leaves: Any, *rest: Any) -> Any:
         return function(*eqx.combine(jax.tree.unflatten(structure, leaves), static), *rest)
 
-    return compiled(whole), tuple(leaves)
+    return jax.jit(whole), tuple(leaves)
 
 
 def pytorch(width: int, batch: int) -> dict[str, Callable[[], Any]]:

@@ -27,13 +27,14 @@ from grasp.replay import Window
 Leaves = tuple[Array, ...]  # of an agent's state
 
 
-def compiled(function: Callable[..., Any], **options: Any) -> Any:
-    """`jax.jit` as it is fastest here.
+def compiled_update(function: Callable[..., Any]) -> Any:
+    """`jax.jit` as it is fastest for an update, whose first argument is given away.
 
     On a CPU, XLA hands chains of layers to YNNPACK; its plain matrix products make an update faster
-    by up to a fifth (docs/performance.md).
+    by up to a fifth. Decisions, which are for few states, are slower with them
+    (docs/performance.md).
     """
-    return jax.jit(function, compiler_options=_plain_products(), **options)
+    return jax.jit(function, compiler_options=_plain_products(), donate_argnums=0)
 
 
 @functools.cache
@@ -104,10 +105,10 @@ class CompiledAgent:
                 raise UsageError(f"{type(agent).__name__} has no model to ask; take GA-4")
             return agent.q_values(whole(leaves), observations, goals, actions)
 
-        self._act = compiled(act)
-        self._act_greedily = compiled(act_greedily)
-        self._update = compiled(update, donate_argnums=0)
-        self._q_values = compiled(q_values)
+        self._act = jax.jit(act)
+        self._act_greedily = jax.jit(act_greedily)
+        self._update = compiled_update(update)
+        self._q_values = jax.jit(q_values)
         self._over_devices = over_devices(agent.batch)
 
     def sibling(self, seed: int) -> "CompiledAgent":
