@@ -15,7 +15,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: install  ## a quarter of an hour: three heads become "go to A, to B, to C"; ends with the success rate and the picture
-	$(BIN)/grasp train SA-3 --task collect --planner.depth 1 --steps 700000 --learning-rate-hold 32000 --run demo/collect-SA-3
+	$(BIN)/grasp train SA-3 --task collect --planner.depth 1 --steps 700000 --learning-rate-hold 32000 --seed 1 --run demo/collect-SA-3
 	$(BIN)/grasp evaluate demo/collect-SA-3 --episodes 500
 	$(BIN)/grasp look demo/collect-SA-3
 
