@@ -62,6 +62,15 @@ def test_runs_go_to_the_suite_that_is_asked_for(tmp_path, capsys):
     assert (tmp_path / "settings" / "walker-walk" / "GA-4-seed0.csv").exists()
 
 
+@pytest.mark.parametrize("suite", ["", ".", "..", "../up", "a/b", "/tmp"])
+def test_a_suite_is_one_folder(tmp_path, capsys, suite):
+    made(tmp_path / "a")
+    before = contents(tmp_path)
+    error = refused(capsys, "export", tmp_path / "a", "--suite", suite, "--to", tmp_path / "r")
+    assert "name of one folder" in error
+    assert contents(tmp_path) == before
+
+
 @pytest.mark.parametrize("command", ["export", "report", "figure"])
 def test_a_missing_run_is_named(tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)

@@ -43,6 +43,8 @@ def write_results(
     written if two runs share a name or a file holds another run's rows. `suite` is the folder for
     them in place of their tasks' own.
     """
+    if suite is not None and (suite != Path(suite).name or suite in ("", "..")):
+        raise UsageError(f"suite is {suite!r}; it is the name of one folder, as in settings")
     places: dict[Path, Run] = {}
     for run in runs:
         rows, config = whole_evaluations(run), run.config()
