@@ -87,6 +87,11 @@ def test_a_half_written_line_is_accepted_at_the_end_only(tmp_path, capsys, monke
     whole = run.metrics_file.read_text()
     run.metrics_file.write_text(whole + '{"decisions": 30, "eval/ret')
     assert main([command, str(run.path)]) == 0
+    note = f"note: the last row of {run.metrics_file} is only half there"
+    assert capsys.readouterr().err.startswith(note)
+    run.metrics_file.write_text(whole)
+    assert main([command, str(run.path)]) == 0
+    assert capsys.readouterr().err == ""
     run.metrics_file.write_text(whole[:40] + "\n" + whole)
     before = contents(tmp_path)
     assert "line 1 of" in refused(capsys, command, run.path)
@@ -120,9 +125,10 @@ def test_a_result_of_another_configuration_stays(tmp_path, capsys, monkeypatch):
 def test_runs_of_different_step_counts_are_said_in_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made(tmp_path / "runs" / "a"), made(tmp_path / "runs" / "b", (1.0, 2.0, 3.0), seed=1)
-    assert main(["figure", "runs"]) == 0
-    note = capsys.readouterr().err
-    assert note.startswith("note: GA-4 on walker-walk: seeds end at 20 and 30 steps")
+    for command in ("figure", "report"):
+        assert main([command, "runs"]) == 0
+        note = capsys.readouterr().err
+        assert note.startswith("note: GA-4 on walker-walk: seeds end at 20 and 30 steps")
     assert note.count("\n") == 1
     last = (tmp_path / "runs" / "curves.csv").read_text().splitlines()[-1]
     assert last.startswith("walker-walk,GA-4,2,20,2.0")

@@ -347,6 +347,8 @@ def export(arguments: list[str]) -> int:
     from grasp.runs import Run
 
     runs = [Run.existing(path) for path in flags.runs]
+    for sentence in [sentence for run in runs for sentence in run.cut_short()]:
+        print(f"note: {sentence}", file=sys.stderr)
     for table in write_results(runs, flags.to, suite=flags.suite, replace=flags.replace):
         print(table)
     return 0
@@ -365,14 +367,12 @@ def figure(arguments: list[str]) -> int:
     if not flags.paths:
         raise UsageError("no folder given; usage: grasp figure results/dm_control")
     from grasp.curves import draw_curves
-    from grasp.results import by_task, read_records
-    from grasp.statistics import uneven
+    from grasp.results import by_task, notes, read_records
 
     records = read_records(flags.paths)
     tasks = by_task(records)
-    for task, curves in tasks.items():
-        for sentence in uneven(curves, task):
-            print(f"note: {sentence}", file=sys.stderr)
+    for sentence in notes(records):
+        print(f"note: {sentence}", file=sys.stderr)
     path = flags.to or (flags.paths[0] if flags.paths[0].is_dir() else Path()) / "curves.png"
     success = {record.task for record in records if record.has_success}
     for written in draw_curves(tasks, path, statistic=flags.statistic, success=success):

@@ -180,7 +180,7 @@ def report(arguments: list[str]) -> int:
     if flags.to.suffix not in (".html", ".md"):
         raise UsageError(f"--to is {flags.to}; it must end in .html or .md")
     from grasp.report import as_html, as_markdown
-    from grasp.results import read_records, read_switching
+    from grasp.results import notes, read_records, read_switching
 
     records, switching = read_records(flags.paths), read_switching(flags.paths)
     if not records:
@@ -193,5 +193,7 @@ def report(arguments: list[str]) -> int:
     )
     flags.to.parent.mkdir(parents=True, exist_ok=True)
     flags.to.write_text(page)
+    for sentence in notes(records):
+        print(f"note: {sentence}", file=sys.stderr)
     print(f"{flags.to}: {len(records)} runs")
     return 0

@@ -15,8 +15,8 @@ import numpy as np
 
 from grasp.claims import MINIMUM, Gains, counted, judged
 from grasp.curves import Tasks, draw_curves, final_rows
-from grasp.results import Record, by_task
-from grasp.statistics import bootstrap_interval, final_scores, uneven
+from grasp.results import Record, by_task, notes
+from grasp.statistics import bootstrap_interval, final_scores
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem;
@@ -172,8 +172,7 @@ def _suite(suite: str, records: Sequence[Record]) -> list[str]:
     tasks = by_task(records)
     success = {record.task for record in records if record.has_success}
     parts = [f"<h2>{html.escape(suite)}</h2>"]
-    for task, agents in tasks.items():
-        parts += [f"<p>{html.escape(sentence)}.</p>" for sentence in uneven(agents, task)]
+    parts += [f"<p>{html.escape(sentence)}.</p>" for sentence in notes(records)]
     with tempfile.TemporaryDirectory() as folder:
         picture = draw_curves(tasks, Path(folder) / "curves.png", success=success)[0]
         parts.append(_image(picture, f"learning curves of {suite}"))
@@ -248,8 +247,7 @@ def as_markdown(
     lines += _markdown_table(JUDGED, rows)
     for suite, mine in suites(records).items():
         lines += ["", f"## {suite}", ""]
-        for task, agents in by_task(mine).items():
-            lines += [f"{sentence}.\n" for sentence in uneven(agents, task)]
+        lines += [f"{sentence}.\n" for sentence in notes(mine)]
         lines += _markdown_table(SCORES, score_rows(mine))
     names, changed = settings_table(records)
     if changed:

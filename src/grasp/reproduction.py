@@ -164,16 +164,14 @@ def draw(
 
 
 def _draw_lines(experiment: Experiment, jobs: Sequence[Job], path: Path) -> list[Path]:
-    from grasp.results import by_task, read_records
-    from grasp.statistics import uneven
+    from grasp.results import by_task, notes, read_records
 
     records = read_records([job.run for job in jobs])
+    for sentence in notes(records):
+        print(f"note: {sentence}", file=sys.stderr)
     found = by_task(records)
     order = [job.task for job in jobs]
     tasks = {task: found[task] for task in sorted(found, key=order.index)}
-    for task, agents in tasks.items():
-        for sentence in uneven(agents, task):
-            print(f"note: {sentence}", file=sys.stderr)
     if experiment.picture == "values":
         return draw_values(tasks, path, title=experiment.title)
     success = {record.task for record in records if record.has_success}

@@ -18,7 +18,7 @@ from grasp.environments import PIXELS, suite_of
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.files import Facts
 from grasp.runs import Run, differences
-from grasp.statistics import Curve
+from grasp.statistics import Curve, uneven
 
 HEADER = ("environment_steps", "decisions", "return", "success")
 
@@ -257,6 +257,15 @@ def by_task(records: Iterable[Record]) -> dict[str, dict[str, list[Curve]]]:
     for record in records:
         found[record.task][record.label].append(record.curve)
     return {task: dict(agents) for task, agents in found.items()}
+
+
+def notes(records: Sequence[Record]) -> list[str]:
+    """What to know of the curves before reading them: agents whose seeds end at different steps,
+    and runs whose last row is left out.
+    """
+    lengths = [uneven(agents, task) for task, agents in by_task(records).items()]
+    rows = [Run(record.source).cut_short() for record in records if record.source.is_dir()]
+    return [sentence for found in lengths + rows for sentence in found]
 
 
 def _json(file: Path) -> Facts:

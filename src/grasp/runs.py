@@ -246,6 +246,16 @@ class Run:
                 rows.append(json.loads(line))
         return [row for row in rows if isinstance(row, dict) and "decisions" in row]
 
+    def cut_short(self) -> list[str]:
+        """One sentence where metrics.jsonl ends in half a row, else none."""
+        there = self.metrics_file.read_bytes() if self.metrics_file.exists() else b""
+        if not there or there.endswith(b"\n"):
+            return []
+        return [
+            f"the last row of {self.metrics_file} is only half there and is left out; repeat the "
+            "run's command, which writes it anew"
+        ]
+
     def metrics_are(self, mark: Any) -> bool:
         """Whether metrics.jsonl begins with what a checkpoint saw of it."""
         there = self.metrics_file.read_bytes() if self.metrics_file.exists() else b""
