@@ -72,6 +72,7 @@ class ValueEquivalentModel(eqx.Module):
     duration_head: MLP | None
     discount: float = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
+    value_scale: float = eqx.field(static=True)
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class ValueEquivalentModel(eqx.Module):
         options: bool,
         key: PRNGKeyArray,
         normalises_layers: bool = False,
+        value_scale: float = 1.0,  # what the outputs of the value networks are multiplied by
         images: Images | None = None,  # where observations are images
     ):
         keys = jax.random.split(key, 7)
@@ -114,6 +116,7 @@ class ValueEquivalentModel(eqx.Module):
         )
         self.discount = discount
         self.layer_norm = layer_norm
+        self.value_scale = value_scale
 
     def encode(
         self, observation: Real[Array, " observation"], goal: Float[Array, " goal"]
@@ -147,7 +150,7 @@ class ValueEquivalentModel(eqx.Module):
         return self.values(state).min()
 
     def values(self, state: AbstractState) -> Float[Array, " networks"]:
-        return jnp.concatenate([head(*state) for head in self.value_heads])
+        return self.value_scale * jnp.concatenate([head(*state) for head in self.value_heads])
 
     def _duration(
         self, embedded: Float[Array, " m"], goal: Float[Array, " goal"]

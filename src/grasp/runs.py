@@ -55,6 +55,7 @@ LATER: Facts = {
     "normalise_layers": False,
     "contrast": 0.0,
     "unroll": 0,
+    "value_scale": 1.0,
 }
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to

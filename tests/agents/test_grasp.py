@@ -54,6 +54,16 @@ def test_returns_of_several_decisions_without_unrolling_them():
     assert value(learned("delayed", agent), -0.5) == pytest.approx(1, abs=0.1)
 
 
+def test_values_in_larger_units_are_the_same_values():
+    plain, scaled = (dataclasses.replace(SMALL, value_scale=scale) for scale in (1.0, 10.0))
+    models = [a.init(Sizes(1, 0, 1), jax.random.key(0)).online.model for a in (plain, scaled)]
+    state = models[0].encode(jnp.array([0.3]), jnp.zeros(0))
+    said = [model.value(state) for model in models]
+    assert float(said[1]) == pytest.approx(10 * float(said[0]), rel=1e-5)
+    agent = learned("delayed", scaled)
+    assert value(agent, -0.5) == pytest.approx(0.99, abs=0.06)
+
+
 def test_the_action_follows_the_goal():
     agent = learned("goal", SMALL, calls=50)
     assert greedy(agent, -0.5, [0.6]) == pytest.approx(0.6, abs=0.2)

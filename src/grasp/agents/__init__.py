@@ -40,6 +40,7 @@ _PAPER: dict[str, Any] = {
     "window": 3,
     "unroll": 0,
     "num_values": 1,
+    "value_scale": 1.0,
     "layer_norm": False,
     "normalise_layers": False,
     "predict_termination": False,

@@ -42,6 +42,7 @@ _HUGE = 1e30
 _ALLOWED = (
     (_SIZES, (1, 10_000), "1 to 10,000"),
     (("head_layers",), (0, 100), "0 to 100"),
+    (("value_scale",), (1e-6, _HUGE), "above 0 and finite"),
     (_COUNTS, (1, _HUGE), "at least 1"),
     (_SHARES, (0, 1), "between 0 and 1"),
     (_AMOUNTS, (0, _HUGE), "at least 0 and finite"),
@@ -77,6 +78,7 @@ class Grasp:
     relative_temperature: bool = True  # tau multiplies the running spread of Q (choice 4)
 
     width: int = 128  # of every layer, and of the abstract state
+    value_scale: float = 1.0  # what the output of a value network is multiplied by (choice 36)
     num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
     normalise_layers: bool = True  # hidden units to mean 0 and variance 1 (choice 33)
@@ -156,6 +158,7 @@ class Grasp:
                 predicts_termination=self.predict_termination and not sizes.endless,
                 options=sizes.options,
                 normalises_layers=self.normalise_layers,
+                value_scale=self.value_scale,
                 images=sizes.images,
                 key=model_key,
             ),
