@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 import tyro
 
 from grasp.agents import AGENTS
-from grasp.campaigns import report, sweep
+from grasp.campaigns import export, figure, report, sweep
 from grasp.command_line import parse, prepare_jax, seed_list, too_short_to_learn, train_flags
 from grasp.environments import OPTION_TASKS, TASKS
 from grasp.errors import NO_MEMORY, GraspError, UsageError, says_out_of_memory
@@ -327,56 +327,6 @@ def pretrain(arguments: list[str]) -> int:
     report["command"] = " ".join(["grasp", "pretrain", *arguments])
     path = write_options(options, report, flags.to)
     print(f"{report['reached']:.1%} of {report['goals']} random options reached; written to {path}")
-    return 0
-
-
-def export(arguments: list[str]) -> int:
-    @dataclasses.dataclass(frozen=True)
-    class Export:
-        """Write the evaluations of runs as results/<suite>/<task>/<agent>-seed<k>.csv and .json."""
-
-        runs: tyro.conf.Positional[tuple[Path, ...]]  # run directories
-        to: Path = Path("results")  # folder of the result files
-        suite: str | None = None  # in place of the tasks' own, as in results/settings
-        replace: bool = False  # write over files that a run of another configuration made
-
-    flags = parse(Export, "grasp export", arguments)
-    if not flags.runs:
-        raise UsageError("no run directory given; usage: grasp export RUN ...")
-    from grasp.results import write_results
-    from grasp.runs import Run
-
-    runs = [Run.existing(path) for path in flags.runs]
-    for sentence in [sentence for run in runs for sentence in run.cut_short()]:
-        print(f"note: {sentence}", file=sys.stderr)
-    for table in write_results(runs, flags.to, suite=flags.suite, replace=flags.replace):
-        print(table)
-    return 0
-
-
-def figure(arguments: list[str]) -> int:
-    @dataclasses.dataclass(frozen=True)
-    class Figure:
-        """Draw the learning curves of results or run directories, and write their numbers."""
-
-        paths: tyro.conf.Positional[tuple[Path, ...]]  # as in results/dm_control, or runs
-        to: Path | None = None  # picture file; FOLDER/curves.png unless given
-        statistic: Literal["mean", "interquartile"] = "mean"  # or interquartile mean with interval
-
-    flags = parse(Figure, "grasp figure", arguments)
-    if not flags.paths:
-        raise UsageError("no folder given; usage: grasp figure results/dm_control")
-    from grasp.curves import draw_curves
-    from grasp.results import by_task, notes, read_records
-
-    records = read_records(flags.paths)
-    tasks = by_task(records)
-    for sentence in notes(records):
-        print(f"note: {sentence}", file=sys.stderr)
-    path = flags.to or (flags.paths[0] if flags.paths[0].is_dir() else Path()) / "curves.png"
-    success = {record.task for record in records if record.has_success}
-    for written in draw_curves(tasks, path, statistic=flags.statistic, success=success):
-        print(written)
     return 0
 
 

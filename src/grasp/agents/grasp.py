@@ -18,35 +18,14 @@ from grasp.affordances import AffordanceModule, Conditioning, LearnedAffordances
 from grasp.agents.agent import Decision, Sizes
 from grasp.agents.exploration import exploring, greedy, greedy_stretches
 from grasp.agents.optimiser import Optimiser
-from grasp.errors import UsageError, check_range
+from grasp.agents.settings import check_settings
 from grasp.images import shifted
 from grasp.losses import Metrics, affordance_loss, head_metrics, model_loss, window_targets
-from grasp.model import ValueEquivalentModel
+from grasp.model import AbstractState, ValueEquivalentModel
 from grasp.normaliser import Normaliser, normalised, observed
 from grasp.planners.complete_tree import CompleteTree
-from grasp.planners.plan import BoundedPlanner, Plan, Planner, TemperedPlanner, plan_batch
+from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
-
-_SIZES = ("num_affordances", "width", "num_values", "window", "batch", "updates_per_call")
-_COUNTS = ("target_period", "decisions_per_update", "greedy_stretch", "learning_rate_fall")
-_SHARES = (
-    "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
-    "learning_rate_end", "trace",
-)  # fmt: skip
-_AMOUNTS = (
-    "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
-    "consistency", "contrast", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "learning_depth", "unroll", "noise_end", "noise_decisions", "learning_rate_hold",
-)  # fmt: skip
-_HUGE = 1e30
-_ALLOWED = (
-    (_SIZES, (1, 10_000), "1 to 10,000"),
-    (("head_layers",), (0, 100), "0 to 100"),
-    (("value_scale",), (1e-6, _HUGE), "above 0 and finite"),
-    (_COUNTS, (1, _HUGE), "at least 1"),
-    (_SHARES, (0, 1), "between 0 and 1"),
-    (_AMOUNTS, (0, _HUGE), "at least 0 and finite"),
-)
 
 
 class Parameters(eqx.Module):
@@ -122,26 +101,7 @@ class Grasp:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, by the flag that says it."""
-        for names, (least, most), allowed in _ALLOWED:
-            check_range(self, names, least, most, allowed)
-        if isinstance(self.planner, BoundedPlanner):
-            self.planner.check(self.num_affordances)
-        if self.learning_depth and not hasattr(self.planner, "depth"):
-            raise UsageError(
-                f"--learning-depth is {self.learning_depth}, and {type(self.planner).__name__} has "
-                "no depth: leave the flag out"
-            )
-        if self.unroll > self.window:
-            raise UsageError(
-                f"--unroll is {self.unroll}; a window has n = {self.window} decisions: "
-                "give at most as many, or a larger --window"
-            )
-        if not 1 <= self.roots <= self.batch * (self.followed + 1):
-            raise UsageError(
-                f"--roots-per-window is {self.roots_per_window}; {self.followed} decisions of a "
-                f"window have {self.followed + 1} states, and {self.batch} windows must give at "
-                "least one"
-            )
+        check_settings(self)
 
     def init(self, sizes: Sizes, key: PRNGKeyArray) -> GraspState:
         model_key, affordance_key = jax.random.split(key)
@@ -255,8 +215,8 @@ class Grasp:
     def update(
         self, state: GraspState, window: Window, key: PRNGKeyArray
     ) -> tuple[GraspState, Metrics]:
-        """One learning update from a batch of windows."""
-        target_key, root_key = jax.random.split(key)
+        """One learning update from a batch of windows: the model, the affordances, the targets."""
+        model_key, affordance_key = jax.random.split(key)
         if self.normalise_observations:
             state = observed(state, window.observations[:, 0], window.goals[:, 0])
         seen = shifted(state.online.model.encoder, window.observations, key)
@@ -264,12 +224,36 @@ class Grasp:
         window = window._replace(observations=observations, goals=goals)
         planner = self._planner(state, self.learning_depth)
 
+        model, model_optimiser, states, metrics = self._learn_model(
+            state, planner, window, model_key
+        )
+        affordances, affordance_optimiser, heads = self._learn_affordances(
+            state, planner, states, affordance_key
+        )
+        online = Parameters(model=model, affordances=affordances)
+        spread = heads["planner/q_spread"]
+        updates = state.updates + 1
+        return GraspState(
+            online=online,
+            target=self._followed(state.target, online, updates),
+            model_optimiser=model_optimiser,
+            affordance_optimiser=affordance_optimiser,
+            observation_normaliser=state.observation_normaliser,
+            goal_normaliser=state.goal_normaliser,
+            q_spread=jnp.where(updates == 1, spread, 0.99 * state.q_spread + 0.01 * spread),
+            updates=updates,
+        ), metrics | heads
+
+    def _learn_model(
+        self, state: GraspState, planner: Planner, window: Window, key: PRNGKeyArray
+    ) -> tuple[ValueEquivalentModel, OptState, AbstractState, Metrics]:
+        """The model after a step down its loss, and the states of the unroll [B, n+1, ...]."""
         targets = window_targets(
             state.target.model,
             state.target.affordances,
             planner,
             window,
-            target_key,
+            key,
             bootstrap=self.bootstrap,
             trace=self.trace,
             smoothing=self.smoothing,
@@ -283,9 +267,15 @@ class Grasp:
             contrast=self.contrast,
             judge_first=self.trace == 1,
         )
-        model, model_optimiser, norm = self._optimiser(self.model_learning_rate).descend(
+        model, optimiser, norm = self._optimiser(self.model_learning_rate).descend(
             state.online.model, gradient, state.model_optimiser, state.updates
         )
+        return model, optimiser, states, metrics | {"train/model_gradient": norm}
+
+    def _learn_affordances(
+        self, state: GraspState, planner: Planner, states: AbstractState, key: PRNGKeyArray
+    ) -> tuple[LearnedAffordances, OptState, Metrics]:
+        """The affordances after a step up the planner's value at the states of the unroll."""
         roots = jax.tree.map(
             lambda leaf: jax.lax.collapse(jnp.swapaxes(leaf, 0, 1), 0, 2)[: self.roots], states
         )  # [roots, ...], the windows' first states first
@@ -294,32 +284,14 @@ class Grasp:
             state.online.model,
             planner,
             roots,
-            root_key,
+            key,
             saturation_penalty=self.saturation_penalty,
             smoothing=self.smoothing,
         )
-        optimiser = self._optimiser(self.affordance_learning_rate)
-        affordances, affordance_optimiser, affordance_norm = optimiser.descend(
+        affordances, optimiser, norm = self._optimiser(self.affordance_learning_rate).descend(
             state.online.affordances, gradient, state.affordance_optimiser, state.updates
         )
-        online = Parameters(model=model, affordances=affordances)
-        heads = head_metrics(plans)
-        spread = heads["planner/q_spread"]
-        updates = state.updates + 1
-        metrics |= heads | {
-            "train/model_gradient": norm,
-            "train/affordance_gradient": affordance_norm,
-        }
-        return GraspState(
-            online=online,
-            target=self._followed(state.target, online, updates),
-            model_optimiser=model_optimiser,
-            affordance_optimiser=affordance_optimiser,
-            observation_normaliser=state.observation_normaliser,
-            goal_normaliser=state.goal_normaliser,
-            q_spread=jnp.where(updates == 1, spread, 0.99 * state.q_spread + 0.01 * spread),
-            updates=updates,
-        ), metrics
+        return affordances, optimiser, head_metrics(plans) | {"train/affordance_gradient": norm}
 
     @property
     def roots(self) -> int:
