@@ -46,8 +46,9 @@ packages = { \
 	else echo "not root here: run sudo apt-get install $(1)"; exit 2; fi; }
 
 CORE ?= 0
+SEEDS ?= 0
 waiting: .venv-bench/installed  ## minutes until walker-walk, finger-spin and cartpole-swingup are learned, beside Stable-Baselines3 and SBX; an hour or two on one core
-	.venv-bench/bin/python bench/waiting.py --core $(CORE)
+	.venv-bench/bin/python bench/waiting.py --core $(CORE) --seeds $(SEEDS)
 
 rendering: install  ## what pictures without a screen need, from the system's packages
 	@$(BIN)/python -m grasp.environments.rendering || { \

@@ -1,14 +1,15 @@
 """Minutes on one core until a return worth waiting for: GA-4, our TD3, Stable-Baselines3's TD3 with
 our networks and random steps, and SBX's SAC, one after the other in the same hours.
 
-    make waiting CORE=0     # twelve runs; what is finished is not made again
+    make waiting CORE=0 SEEDS='0 1'    # twelve runs a seed; what is finished is not made again
 
 Each run has one core to itself, 100,000 environment steps and an evaluation of ten greedy episodes
-every 5,000, which count as part of the time. Writes results/waiting/<task>/<agent>-seed0.csv, from
-which `grasp report` makes its table.
+every 5,000, which count as part of the time. Writes results/waiting/<task>/<agent>-seed<k>.csv;
+`grasp report` makes its table of them.
 """
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
@@ -20,38 +21,39 @@ RESULTS, RUNS = Path("results"), Path("runs/waiting")
 PACE = ("--steps", "100000", "--evaluate-every", "5000")
 OURS = ("GA-4", "TD3")
 PEERS = {  # whose settings each takes: its own, or those of a result of ours
-    "SB3-TD3-like-ours": ("SB3-TD3", "--like", "results/dm_control/{task}/TD3-seed0.json"),
-    "SBX-SAC": ("SBX-SAC", "--task", "{task}"),
+    "SB3-TD3-like-ours": ("SB3-TD3", "--like", "results/dm_control/{task}/TD3-seed{seed}.json"),
+    "SBX-SAC": ("SBX-SAC", "--task", "{task}", "--seed", "{seed}"),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--core", type=int, default=0, help="that every run is pinned to")
-    core = parser.parse_args().core
-    os.sched_setaffinity(0, {core})
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    flags = parser.parse_args()
+    os.sched_setaffinity(0, {flags.core})
     os.environ |= {"PJRT_NPROC": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    for task in TASKS:
-        for name in (*OURS, *PEERS):
-            place = RESULTS / "waiting" / task / f"{name}-seed0.csv"
-            if not place.exists():
-                print(f"{name} on {task}", flush=True)
-                (ours if name in OURS else peers)(name, task, place)
+    for seed, task, name in itertools.product(flags.seeds, TASKS, (*OURS, *PEERS)):
+        place = RESULTS / "waiting" / task / f"{name}-seed{seed}.csv"
+        if not place.exists():
+            print(f"{name} on {task}, seed {seed}", flush=True)
+            (ours if name in OURS else peers)(name, task, seed, place)
 
 
-def ours(agent: str, task: str, place: Path) -> None:
+def ours(agent: str, task: str, seed: int, place: Path) -> None:
     """A run of ours from its beginning to its end: one that is continued has lost its clock."""
-    run, exported = RUNS / f"{task}-{agent}", RUNS / "exported"
+    run, exported = RUNS / f"{task}-{agent}-seed{seed}", RUNS / "exported"
     shutil.rmtree(run, ignore_errors=True)
     grasp = (sys.executable, "-m", "grasp")
-    subprocess.run((*grasp, "train", agent, "--task", task, *PACE, "--run", run), check=True)
+    train = (*grasp, "train", agent, "--task", task, "--seed", str(seed), *PACE, "--run", run)
+    subprocess.run(train, check=True)
     subprocess.run((*grasp, "export", run, "--to", exported, "--replace"), check=True)
     put(exported, place)
 
 
-def peers(name: str, task: str, place: Path) -> None:
+def peers(name: str, task: str, seed: int, place: Path) -> None:
     """A peer's run; its file grows evaluation by evaluation, so it is copied when it is whole."""
-    told = [word.format(task=task) for word in PEERS[name]]
+    told = [word.format(task=task, seed=seed) for word in PEERS[name]]
     elsewhere = RUNS / "peers"
     command = [sys.executable, "bench/peers.py", *told, "--to", str(elsewhere), *PACE[2:]]
     subprocess.run(command, check=True)
