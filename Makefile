@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test check tests test-browser docs reference pictures faults results install bench clean waiting rendering browser pixels dreamer
+.PHONY: demo test check tests test-browser test-peers docs reference pictures faults results install bench clean waiting rendering browser pixels dreamer
 
 install: $(VENV)/installed
 
@@ -32,6 +32,9 @@ tests: install
 
 bench: .venv-bench/installed  ## ratios against PyTorch, mctx, Stable-Baselines3 and SBX; leave the machine alone meanwhile
 	.venv-bench/bin/python bench $(BENCH)
+
+test-peers: .venv-bench/installed  ## our statistics against rliable's
+	.venv-bench/bin/pytest -q -o addopts= -o filterwarnings=default tests/peers/statistics_beside_rliable.py
 
 .venv-bench/installed: pyproject.toml constraints.txt bench/requirements.txt
 	$(PYTHON) -m venv .venv-bench
