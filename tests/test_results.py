@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from grasp.__main__ import main
-from grasp.report import minutes_rows, settings_table
-from grasp.results import Record, read_records, read_switching
+from grasp.report import minutes_rows, paper_tasks, settings_table
+from grasp.results import Record, notes, read_records, read_switching, write_table
 from grasp.runs import Run
 
 CONFIG = {
@@ -209,3 +209,23 @@ def test_the_report_is_one_file_that_asks_nothing_of_a_network(tmp_path, capsys,
     assert "| walker-walk | GA-4 | 1 | 20 | 2.0 |" in (tmp_path / "page.md").read_text()
     assert ".html or .md" in refused(capsys, "report", "runs", "--to", "page.pdf")
     assert "nothing to report" in refused(capsys, "report")
+
+
+def test_suites_are_not_mixed_in_what_is_said_of_step_counts(tmp_path):
+    for suite, seed, ends in (("dm_control", 0, 100), ("settings", 1, 50)):
+        rows = [(end, end, 1.0, None) for end in (10, ends)]
+        write_table(tmp_path / suite / "walker-walk" / f"GA-4-seed{seed}.csv", rows, {})
+    assert notes(read_records([tmp_path])) == []
+    write_table(tmp_path / "settings" / "walker-walk" / "GA-4-seed2.csv", rows[:1], {})
+    assert len(notes(read_records([tmp_path]))) == 1
+
+
+def test_claims_count_the_runs_of_the_papers_figures(tmp_path):
+    for label, returned in (("GA-4-hard-targets", 2.0), ("GA-4-soft-targets", 1.0)):
+        for suite in ("targets", "ablations"):
+            name = f"{label}-seed0.csv"
+            table = tmp_path / suite / "point_mass-easy" / name
+            write_table(table, [(10, 10, returned, None), (20, 20, returned, None)], {})
+    counted = paper_tasks(read_records([tmp_path / "targets"]))
+    assert set(counted["point_mass-easy"]) == {"GA-4-hard-targets", "GA-4-soft-targets"}
+    assert paper_tasks(read_records([tmp_path / "ablations"])) == {}

@@ -47,6 +47,7 @@ WAITED = (
     "Minutes until an evaluation first returned that much, evaluations before it included; means "
     "over the seeds that got there. Minutes compare only what ran on the same machine."
 )
+PAPER = ("dm_control", "hierarchical", "pixels")  # suites
 SETTINGS = "settings"  # the suite of runs with one setting changed (`grasp reproduce settings`)
 ONE_CHANGED = "One setting changed at a time"
 CHANGED = (
@@ -62,13 +63,14 @@ def suites(records: Iterable[Record]) -> dict[str, list[Record]]:
     for record in records:
         if record.suite != SETTINGS:
             found.setdefault(record.suite, []).append(record)
-    first = [name for name in ("dm_control", "hierarchical", "pixels") if name in found]
+    first = [name for name in PAPER if name in found]
     return {name: found[name] for name in (*first, *sorted(found.keys() - set(first)))}
 
 
 def paper_tasks(records: Iterable[Record]) -> Tasks:
-    """What the claims are computed from: runs of the paper's suites, no ablations."""
-    return by_task(r for r in records if r.suite in ("dm_control", "hierarchical", "pixels"))
+    """What the claims are computed from: runs of the paper's figures, no ablations."""
+    figures = (*PAPER, "depth", "targets")
+    return by_task(record for record in records if record.suite in figures)
 
 
 def score_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:

@@ -263,7 +263,9 @@ def notes(records: Sequence[Record]) -> list[str]:
     """What to know of the curves before reading them: agents whose seeds end at different steps,
     and runs whose last row is left out.
     """
-    lengths = [uneven(agents, task) for task, agents in by_task(records).items()]
+    suites = {record.suite: [r for r in records if r.suite == record.suite] for record in records}
+    found = [by_task(of_suite).items() for of_suite in suites.values()]
+    lengths = [uneven(agents, task) for tasks in found for task, agents in tasks]
     rows = [Run(record.source).cut_short() for record in records if record.source.is_dir()]
     return [sentence for found in lengths + rows for sentence in found]
 
