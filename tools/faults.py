@@ -97,9 +97,11 @@ def main() -> int:
     rows: dict[str, Row] = {row["promise"]: Row(**row) for row in kept}
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        for name, suite in suites(Path(folder), flags.quick).items():
-            if flags.only not in name:
-                continue
+        named = suites(Path(folder), flags.quick)
+        chosen = {name: suite for name, suite in named.items() if flags.only in name}
+        if not chosen:
+            parser.error(f"no part has {flags.only!r} in its name; parts: {', '.join(named)}")
+        for name, suite in chosen.items():
             began = time.monotonic()
             for row in suite():
                 rows[row.promise] = row
