@@ -56,6 +56,7 @@ LATER: Facts = {
     "contrast": 0.0,
     "unroll": 0,
     "value_scale": 1.0,
+    "affordance_period": 1,
 }
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to

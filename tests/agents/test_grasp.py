@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import itertools
 
 import equinox as eqx
 import jax
@@ -13,6 +14,7 @@ from probes import greedy, learned, replayed, sampled
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.agents.grasp import Grasp
+from grasp.agents.state import following
 from grasp.errors import UsageError
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
@@ -52,6 +54,21 @@ def test_the_best_action_is_learned_with_its_value():
 def test_returns_of_several_decisions_without_unrolling_them():
     agent = dataclasses.replace(SMALL, window=3, unroll=1, trace=1.0)
     assert value(learned("delayed", agent), -0.5) == pytest.approx(1, abs=0.1)
+
+
+def test_heads_take_a_step_in_every_second_update_and_their_metrics_stay_between():
+    agent = dataclasses.replace(SMALL, updates_per_call=1, affordance_period=2)
+    sizes, replay = replayed("action")
+    compiled, windows = CompiledAgent(agent, sizes, 0), sampled(replay, agent, 0)
+    heads, gradients = [], []
+    for update in range(4):
+        metrics = compiled.update(windows, update)
+        assert metrics is not None
+        heads.append(np.array(compiled.arrays.online.affordances.offsets))
+        gradients.append(float(metrics["train/affordance_gradient"]))
+    changed = [(before != after).any() for before, after in itertools.pairwise(heads)]
+    assert changed == [False, True, False]
+    assert gradients[0] == gradients[1] != gradients[2] == gradients[3]
 
 
 def test_values_in_larger_units_are_the_same_values():
@@ -143,11 +160,10 @@ def test_an_update_takes_the_place_of_the_agent_before_it_unless_it_is_not_finit
 
 @pytest.mark.parametrize(("period", "rate"), [(3, 1.0), (1, 0.25)])
 def test_targets_follow_the_online_parameters(key, period, rate):
-    agent = Grasp(width=8, target_period=period, target_rate=rate)
-    state = agent.init(Sizes(2, 0, 1), key)
+    state = Grasp(width=8).init(Sizes(2, 0, 1), key)
     moved = jax.tree.map(lambda leaf: leaf + 1.0 if eqx.is_array(leaf) else leaf, state.online)
     for updates in range(1, 7):
-        followed = agent._followed(state.target, moved, jnp.asarray(updates))
+        followed = following(state.target, moved, jnp.asarray(updates), period, rate)
         share = rate if updates % period == 0 else 0.0
         for old, new in zip(jax.tree.leaves(state.target), jax.tree.leaves(followed), strict=True):
             np.testing.assert_allclose(new, old + share, rtol=1e-5, atol=1e-6)

@@ -1,8 +1,8 @@
 """GrASP (Algorithm 1): plan over K learned affordances, learn the model from replay, learn the
 affordances through the planner.
 
-The frozen dataclass is the agent and its hyper-parameters; `GraspState` is what learning changes.
-Both losses are in `losses.py`, the planners in `planners/`.
+The frozen dataclass is the agent and its hyper-parameters; `GraspState`, in `state.py`, is what
+learning changes. Both losses are in `losses.py`, the planners in `planners/`.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from grasp.agents.agent import Decision, Sizes
 from grasp.agents.exploration import exploring, greedy, greedy_stretches
 from grasp.agents.optimiser import Optimiser
 from grasp.agents.settings import check_settings
+from grasp.agents.state import GraspState, Parameters, following, nothing_seen
 from grasp.images import shifted
 from grasp.losses import Metrics, affordance_loss, head_metrics, model_loss, window_targets
 from grasp.model import AbstractState, ValueEquivalentModel
@@ -26,24 +27,6 @@ from grasp.normaliser import Normaliser, normalised, observed
 from grasp.planners.complete_tree import CompleteTree
 from grasp.planners.plan import Plan, Planner, TemperedPlanner, plan_batch
 from grasp.replay import Window
-
-
-class Parameters(eqx.Module):
-    """The five learned parts; there is an online and a target copy."""
-
-    model: ValueEquivalentModel
-    affordances: LearnedAffordances
-
-
-class GraspState(eqx.Module):
-    online: Parameters
-    target: Parameters
-    model_optimiser: OptState
-    affordance_optimiser: OptState
-    observation_normaliser: Normaliser
-    goal_normaliser: Normaliser
-    q_spread: Float[Array, ""]  # running mean of max Q - min Q over the heads of a root (choice 4)
-    updates: Int[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +56,9 @@ class Grasp:
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
     trace: float = 0.0  # weight of recorded decisions in a value; 1: n-step returns (choice 30)
-    model_learning_rate: float = 5e-4  # of all but the affordances
-    affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
+    model_learning_rate: float = 1e-3  # of all but the affordances
+    affordance_learning_rate: float = 1.2e-3  # 0 keeps them random: RND
+    affordance_period: int = 2  # updates of the model for one of the affordances (choice 37)
     learning_rate_end: float = 0.1  # share of both rates that is left in the end (choice 29)
     learning_rate_hold: int = 15_000  # updates before they begin to fall
     learning_rate_fall: int = 35_000  # updates over which they fall, linearly
@@ -124,6 +108,7 @@ class Grasp:
             ),
             affordances=self.heads(sizes, affordance_key),
         )
+        blank = AbstractState(jnp.zeros(self.width), jnp.zeros(sizes.goal))
         return GraspState(
             online=online,
             target=jax.tree.map(
@@ -137,6 +122,7 @@ class Grasp:
             observation_normaliser=Normaliser.empty(0 if sizes.images else sizes.observation),
             goal_normaliser=Normaliser.empty(sizes.goal),
             q_spread=jnp.ones(()),
+            heads=nothing_seen(online.affordances, blank) if self.affordance_period > 1 else None,
             updates=jnp.zeros((), jnp.int32),
         )
 
@@ -235,12 +221,13 @@ class Grasp:
         updates = state.updates + 1
         return GraspState(
             online=online,
-            target=self._followed(state.target, online, updates),
+            target=following(state.target, online, updates, self.target_period, self.target_rate),
             model_optimiser=model_optimiser,
             affordance_optimiser=affordance_optimiser,
             observation_normaliser=state.observation_normaliser,
             goal_normaliser=state.goal_normaliser,
             q_spread=jnp.where(updates == 1, spread, 0.99 * state.q_spread + 0.01 * spread),
+            heads=None if state.heads is None else heads,
             updates=updates,
         ), metrics | heads
 
@@ -273,6 +260,25 @@ class Grasp:
         return model, optimiser, states, metrics | {"train/model_gradient": norm}
 
     def _learn_affordances(
+        self, state: GraspState, planner: Planner, states: AbstractState, key: PRNGKeyArray
+    ) -> tuple[LearnedAffordances, OptState, Metrics]:
+        """The affordances, which take a step in every `affordance_period`-th update."""
+        if state.heads is None:
+            return self._climb(state, planner, states, key)
+        arrays, rest = eqx.partition(state.online.affordances, eqx.is_array)
+
+        def climb() -> Any:
+            affordances, optimiser, seen = self._climb(state, planner, states, key)
+            return eqx.filter(affordances, eqx.is_array), optimiser, seen
+
+        def stay() -> Any:
+            return arrays, state.affordance_optimiser, state.heads
+
+        due = state.updates % self.affordance_period == 0
+        arrays, optimiser, seen = jax.lax.cond(due, climb, stay)
+        return eqx.combine(arrays, rest), optimiser, seen
+
+    def _climb(
         self, state: GraspState, planner: Planner, states: AbstractState, key: PRNGKeyArray
     ) -> tuple[LearnedAffordances, OptState, Metrics]:
         """The affordances after a step up the planner's value at the states of the unroll."""
@@ -330,16 +336,3 @@ class Grasp:
         if self.relative_temperature and isinstance(planner, TemperedPlanner):
             return planner.at_scale(jnp.maximum(state.q_spread, 1e-6))
         return planner
-
-    def _followed(self, target: Parameters, online: Parameters, updates: Any) -> Parameters:
-        """Every `target_period` updates the targets move `target_rate` of the way to the online
-        parameters.
-        """
-        rate = jnp.where(updates % self.target_period == 0, self.target_rate, 0.0)
-
-        def moved(old: Any, new: Any) -> Any:
-            if not eqx.is_array(old):  # an activation function
-                return old
-            return jnp.where(rate == 1, new, old + rate * (new - old))
-
-        return jax.tree.map(moved, target, online)

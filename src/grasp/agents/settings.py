@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from grasp.agents.grasp import Grasp
 
 _SIZES = ("num_affordances", "width", "num_values", "window", "batch", "updates_per_call")
-_COUNTS = ("target_period", "decisions_per_update", "greedy_stretch", "learning_rate_fall")
+_COUNTS = (
+    "target_period", "decisions_per_update", "greedy_stretch", "learning_rate_fall",
+    "affordance_period",
+)  # fmt: skip
 _SHARES = (
     "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
     "learning_rate_end", "trace",
