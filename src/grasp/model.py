@@ -70,6 +70,7 @@ class ValueEquivalentModel(eqx.Module):
     continuation_head: MLP | None
     value_heads: tuple[MLP, ...]
     duration_head: MLP | None
+    offset: Float[Array, ""] | None  # of all values; moved by the agent, by no loss (choice 38)
     discount: float = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
     value_scale: float = eqx.field(static=True)
@@ -90,6 +91,7 @@ class ValueEquivalentModel(eqx.Module):
         key: PRNGKeyArray,
         normalises_layers: bool = False,
         value_scale: float = 1.0,  # what the outputs of the value networks are multiplied by
+        centred: bool = False,  # whether values have an offset
         images: Images | None = None,  # where observations are images
     ):
         keys = jax.random.split(key, 7)
@@ -114,6 +116,7 @@ class ValueEquivalentModel(eqx.Module):
         self.duration_head = (
             network([width, goal_size], 1, hidden=1, key=keys[5]) if options else None
         )
+        self.offset = jnp.zeros(()) if centred else None
         self.discount = discount
         self.layer_norm = layer_norm
         self.value_scale = value_scale
@@ -150,7 +153,8 @@ class ValueEquivalentModel(eqx.Module):
         return self.values(state).min()
 
     def values(self, state: AbstractState) -> Float[Array, " networks"]:
-        return self.value_scale * jnp.concatenate([head(*state) for head in self.value_heads])
+        values = self.value_scale * jnp.concatenate([head(*state) for head in self.value_heads])
+        return values if self.offset is None else values + jax.lax.stop_gradient(self.offset)
 
     def _duration(
         self, embedded: Float[Array, " m"], goal: Float[Array, " goal"]

@@ -32,8 +32,12 @@ _NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
 _SEARCH = re.compile(r"(?P<planner>UCT|GUMBEL)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
-# Heads that learn at every update (choice 37).
-_EVERY_UPDATE: dict[str, Any] = {"affordance_period": 1, "affordance_learning_rate": 3e-4}
+# Heads that learn at every update, from values as they are (choices 37 and 38).
+_EVERY_UPDATE: dict[str, Any] = {
+    "affordance_period": 1,
+    "affordance_learning_rate": 3e-4,
+    "centring": 0.0,
+}
 _EVEN_RATES = {"learning_rate_end": 1.0, "learning_rate_hold": 0, "learning_rate_fall": 10_000}
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
@@ -43,6 +47,7 @@ _PAPER: dict[str, Any] = {
     "unroll": 0,
     "num_values": 1,
     "value_scale": 1.0,
+    "centring": 0.0,
     "layer_norm": False,
     "normalise_layers": False,
     "predict_termination": False,
@@ -117,6 +122,9 @@ _TD3: dict[str, Any] = {
 _IMAGES: dict[str, Any] = {
     "batch": 64,
     "model_learning_rate": 1e-3,
+    "learning_rate_end": 0.1,
+    "learning_rate_hold": 15_000,
+    "learning_rate_fall": 35_000,
     **_EVERY_UPDATE,
     "contrast": 1.0,
 }

@@ -19,7 +19,7 @@ from grasp.agents.agent import Decision, Sizes
 from grasp.agents.exploration import exploring, greedy, greedy_stretches
 from grasp.agents.optimiser import Optimiser
 from grasp.agents.settings import check_settings
-from grasp.agents.state import GraspState, Parameters, following, nothing_seen
+from grasp.agents.state import GraspState, Parameters, centred, following, nothing_seen
 from grasp.images import shifted
 from grasp.losses import Metrics, affordance_loss, head_metrics, model_loss, window_targets
 from grasp.model import AbstractState, ValueEquivalentModel
@@ -41,6 +41,7 @@ class Grasp:
 
     width: int = 128  # of every layer, and of the abstract state
     value_scale: float = 1.0  # what the output of a value network is multiplied by (choice 36)
+    centring: float = 0.03  # rate of the mean that is taken out of endless values (choice 38)
     num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
     normalise_layers: bool = True  # hidden units to mean 0 and variance 1 (choice 33)
@@ -59,9 +60,9 @@ class Grasp:
     model_learning_rate: float = 1e-3  # of all but the affordances
     affordance_learning_rate: float = 1.2e-3  # 0 keeps them random: RND
     affordance_period: int = 2  # updates of the model for one of the affordances (choice 37)
-    learning_rate_end: float = 0.1  # share of both rates that is left in the end (choice 29)
-    learning_rate_hold: int = 15_000  # updates before they begin to fall
-    learning_rate_fall: int = 35_000  # updates over which they fall, linearly
+    learning_rate_end: float = 0.05  # share of both rates that is left in the end (choice 29)
+    learning_rate_hold: int = 5_000  # updates before they begin to fall
+    learning_rate_fall: int = 45_000  # updates over which they fall, linearly
     gradient_clip: float = 10.0  # by global norm
     consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
     contrast: float = 0.0  # weight of telling it from those of other windows (choice 34)
@@ -103,6 +104,7 @@ class Grasp:
                 options=sizes.options,
                 normalises_layers=self.normalise_layers,
                 value_scale=self.value_scale,
+                centred=self.centring > 0 and self.discount < 1 and sizes.endless,
                 images=sizes.images,
                 key=model_key,
             ),
@@ -257,6 +259,7 @@ class Grasp:
         model, optimiser, norm = self._optimiser(self.model_learning_rate).descend(
             state.online.model, gradient, state.model_optimiser, state.updates
         )
+        model = centred(model, metrics["train/target_mean"], self.centring)
         return model, optimiser, states, metrics | {"train/model_gradient": norm}
 
     def _learn_affordances(

@@ -15,7 +15,7 @@ _COUNTS = (
 )  # fmt: skip
 _SHARES = (
     "discount", "target_rate", "rewarded_share", "random_share", "greedy_share",
-    "learning_rate_end", "trace",
+    "learning_rate_end", "trace", "centring",
 )  # fmt: skip
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",

@@ -34,10 +34,25 @@ class GraspState(eqx.Module):
     updates: Int[Array, ""]
 
 
+def centred(
+    model: ValueEquivalentModel, targets: Float[Array, ""], rate: float | int
+) -> ValueEquivalentModel:
+    """The model with the offset o of its values moved towards the mean of the targets (choice 38).
+    They hold gamma o themselves, so they lie above it by 1 - gamma of what it lacks.
+    """
+    if model.offset is None:
+        return model
+    step = rate / (1 - model.discount)
+    offset = model.offset + step * (targets - model.offset)
+    return eqx.tree_at(lambda m: m.offset, model, offset)
+
+
 def following(
     target: Parameters, online: Parameters, updates: Int[Array, ""], period: int, rate: float | int
 ) -> Parameters:
-    """Every `period` updates the targets move `rate` of the way to the online parameters."""
+    """Every `period` updates the targets move `rate` of the way to the online parameters. The
+    offset of values is the same in both at all times: the networks learn what it leaves.
+    """
     share = jnp.where(updates % period == 0, rate, 0.0)
 
     def moved(old: Any, new: Any) -> Any:
@@ -45,7 +60,10 @@ def following(
             return old
         return jnp.where(share == 1, new, old + share * (new - old))
 
-    return jax.tree.map(moved, target, online)
+    target = jax.tree.map(moved, target, online)
+    if online.model.offset is None:
+        return target
+    return eqx.tree_at(lambda parameters: parameters.model.offset, target, online.model.offset)
 
 
 def nothing_seen(affordances: LearnedAffordances, state: AbstractState) -> Metrics:
