@@ -14,7 +14,7 @@ from probes import greedy, learned, replayed, sampled
 from grasp.agents.agent import Sizes
 from grasp.agents.compiled import CompiledAgent
 from grasp.agents.grasp import Grasp
-from grasp.agents.state import following
+from grasp.agents.state import centred, following
 from grasp.errors import UsageError
 from grasp.normaliser import Normaliser
 from grasp.planners.complete_tree import CompleteTree
@@ -32,6 +32,7 @@ SMALL = Grasp(
     target_rate=0.05,
     greedy_share=0.0,
 )
+ENDLESS = Sizes(1, 0, 1, endless=True)
 
 
 def value(agent, observation, goal=()):
@@ -54,6 +55,52 @@ def test_the_best_action_is_learned_with_its_value():
 def test_returns_of_several_decisions_without_unrolling_them():
     agent = dataclasses.replace(SMALL, window=3, unroll=1, trace=1.0)
     assert value(learned("delayed", agent), -0.5) == pytest.approx(1, abs=0.1)
+
+
+def test_the_offset_of_values_raises_all_plans_alike(key):
+    agent = dataclasses.replace(SMALL, planner=CompleteTree(depth=2, temperature=0.5))
+    state = agent.init(ENDLESS, key)
+    raised = eqx.tree_at(lambda s: s.target.model.offset, state, jnp.array(5.0))
+    seen = (jnp.array([[-0.3], [0.4]]), jnp.zeros((2, 0)))
+    low, high = (agent.plan(s, *seen, key) for s in (state, raised))
+    np.testing.assert_allclose(high.policy, low.policy, atol=1e-5)
+    np.testing.assert_allclose(high.q_values - low.q_values, 5 * agent.discount**2, rtol=1e-5)
+
+
+def test_the_offset_moves_by_what_the_targets_show_it_to_lack(key):
+    model = SMALL.init(ENDLESS, key).online.model
+    raised = eqx.tree_at(lambda m: m.offset, model, jnp.array(2.0))
+    moved = centred(raised, jnp.array(2.5), 0.03).offset  # 0.5 is a hundredth of 50
+    assert moved == pytest.approx(2 + 0.03 * 50)
+
+
+def test_values_have_no_offset_where_episodes_end(key):
+    assert SMALL.init(Sizes(1, 0, 1), key).online.model.offset is None
+
+
+def test_a_reward_for_ever_is_soon_worth_a_hundred_of_it():
+    """r / (1 - gamma), which targets alone would take tens of thousands of updates to reach."""
+    _, replay = replayed("action")  # endless it is not, but its ends are taken out below
+    worth = {}
+    for centring in (0.0, 0.03):
+        agent = dataclasses.replace(SMALL, centring=centring)
+        compiled = CompiledAgent(agent, ENDLESS, 0)
+        for call in range(20):
+            windows = sampled(replay, agent, call)
+            compiled.update(
+                windows._replace(
+                    rewards=np.ones_like(windows.rewards),
+                    durations=np.ones_like(windows.durations),
+                    terminated=np.zeros_like(windows.terminated),
+                    valid=np.ones_like(windows.valid),
+                ),
+                agent.updates_per_call * call,
+            )
+        worth[centring] = value(compiled, -0.5)
+        online, target = compiled.arrays.online.model, compiled.arrays.target.model
+        assert online.offset == target.offset
+    assert worth[0.03] == pytest.approx(100, rel=0.05)
+    assert worth[0.0] < 50
 
 
 def test_heads_take_a_step_in_every_second_update_and_their_metrics_stay_between():
