@@ -46,8 +46,6 @@ SETTINGS = {  # of the default preset, each changed alone
     "temperature-0.5": ("--planner.temperature", "0.5"),
     "no-consistency": ("--consistency", "0"),
     "two-values": ("--num-values", "2"),
-    "heads-every-update": ("--affordance-period", "1", "--affordance-learning-rate", "6e-4"),
-    "no-centring": ("--centring", "0"),
 }  # fmt: skip
 
 

@@ -58,7 +58,8 @@ def test_returns_of_several_decisions_without_unrolling_them():
 
 
 def test_the_offset_of_values_raises_all_plans_alike(key):
-    agent = dataclasses.replace(SMALL, planner=CompleteTree(depth=2, temperature=0.5))
+    tree = CompleteTree(depth=2, temperature=0.5)
+    agent = dataclasses.replace(SMALL, planner=tree, centring=0.03)
     state = agent.init(ENDLESS, key)
     raised = eqx.tree_at(lambda s: s.target.model.offset, state, jnp.array(5.0))
     seen = (jnp.array([[-0.3], [0.4]]), jnp.zeros((2, 0)))
@@ -68,14 +69,16 @@ def test_the_offset_of_values_raises_all_plans_alike(key):
 
 
 def test_the_offset_moves_by_what_the_targets_show_it_to_lack(key):
-    model = SMALL.init(ENDLESS, key).online.model
+    model = dataclasses.replace(SMALL, centring=0.03).init(ENDLESS, key).online.model
     raised = eqx.tree_at(lambda m: m.offset, model, jnp.array(2.0))
-    moved = centred(raised, jnp.array(2.5), 0.03).offset  # 0.5 is a hundredth of 50
+    metrics = {"train/target_mean": jnp.array(7.5), "train/value_mean": jnp.array(7.0)}
+    moved = centred(raised, metrics, 0.03).offset  # 0.5 is a hundredth of 50
     assert moved == pytest.approx(2 + 0.03 * 50)
 
 
 def test_values_have_no_offset_where_episodes_end(key):
-    assert SMALL.init(Sizes(1, 0, 1), key).online.model.offset is None
+    agent = dataclasses.replace(SMALL, centring=0.03)
+    assert agent.init(Sizes(1, 0, 1), key).online.model.offset is None
 
 
 def test_a_reward_for_ever_is_soon_worth_a_hundred_of_it():

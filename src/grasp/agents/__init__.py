@@ -32,12 +32,6 @@ _NAME = re.compile(r"(?P<random>RND-)?(?P<reads>GA|SA|A)-(?P<K>-?\d+)")
 _SEARCH = re.compile(r"(?P<planner>UCT|GUMBEL)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
-# Heads that learn at every update, from values as they are (choices 37 and 38).
-_EVERY_UPDATE: dict[str, Any] = {
-    "affordance_period": 1,
-    "affordance_learning_rate": 3e-4,
-    "centring": 0.0,
-}
 _EVEN_RATES = {"learning_rate_end": 1.0, "learning_rate_hold": 0, "learning_rate_fall": 10_000}
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
@@ -83,7 +77,6 @@ _OPTIONS: dict[str, Any] = {
     "normalise_layers": False,
     "window": 3,
     "model_learning_rate": 1e-3,
-    **_EVERY_UPDATE,
     **_EVEN_RATES,
     "trace": 1.0,
     "decisions_per_update": 4,
@@ -119,15 +112,7 @@ _TD3: dict[str, Any] = {
 
 # From images an update costs more, what they show is learned faster so (choice 27), and one must be
 # told from another before anything is rewarded (choice 34).
-_IMAGES: dict[str, Any] = {
-    "batch": 64,
-    "model_learning_rate": 1e-3,
-    "learning_rate_end": 0.1,
-    "learning_rate_hold": 15_000,
-    "learning_rate_fall": 35_000,
-    **_EVERY_UPDATE,
-    "contrast": 1.0,
-}
+_IMAGES: dict[str, Any] = {"batch": 64, "model_learning_rate": 1e-3, "contrast": 1.0}
 
 # What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25); an
 # option of Ant-Gather takes longer than an update (choice 32).

@@ -34,16 +34,14 @@ class GraspState(eqx.Module):
     updates: Int[Array, ""]
 
 
-def centred(
-    model: ValueEquivalentModel, targets: Float[Array, ""], rate: float | int
-) -> ValueEquivalentModel:
-    """The model with the offset o of its values moved towards the mean of the targets (choice 38).
-    They hold gamma o themselves, so they lie above it by 1 - gamma of what it lacks.
+def centred(model: ValueEquivalentModel, metrics: Metrics, rate: float) -> ValueEquivalentModel:
+    """The model with the offset o of its values moved by what its targets lie above them
+    (choice 38). These hold gamma o, so that is 1 - gamma of what the offset lacks.
     """
     if model.offset is None:
         return model
-    step = rate / (1 - model.discount)
-    offset = model.offset + step * (targets - model.offset)
+    above = metrics["train/target_mean"] - metrics["train/value_mean"]
+    offset = model.offset + rate * above / (1 - model.discount)
     return eqx.tree_at(lambda m: m.offset, model, offset)
 
 
