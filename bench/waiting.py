@@ -1,9 +1,8 @@
 """Minutes on one core until a return worth waiting for: GA-4, our TD3, Stable-Baselines3's TD3 with
 our networks and random steps, and SBX's SAC, one after the other in the same hours.
 
-    make waiting CORE=0 SEEDS='0 1' AGENTS='GA-4 TD3'    # twelve runs a seed with all agents
-
-What is finished is not made again.
+    make waiting CORE=0 SEEDS='0 1'    # twelve runs a seed; what is finished is not made again
+    make waiting AGENTS='GA-4 TD3'     # six of them
 
 Each run has one core to itself, 100,000 environment steps and an evaluation of ten greedy episodes
 every 5,000, which count as part of the time. Writes results/waiting/<task>/<agent>-seed<k>.csv;
