@@ -206,7 +206,15 @@ def test_presets_are_what_their_runs_were_made_with():
     suite, options = agent_named("GA-4"), agent_named("GA-4", options=True, task="collect")
     assert (suite.trace, suite.planner.temperature, suite.decisions_per_update) == (0, 0.1, 1)
     assert (suite.normalise_layers, options.normalise_layers) == (True, False)
-    assert (suite.learning_rate_end, options.learning_rate_end) == (0.1, 1)
+    assert (suite.learning_rate_end, options.learning_rate_end) == (0.05, 1)
+    images = agent_named("GA-4", images=True)
+    assert (images.learning_rate_end, images.learning_rate_hold) == (0.1, 15_000)
+    for agent, heads_learn, centring in [(suite, (1.2e-3, 2), 0.01), (images, (3e-4, 1), 0)]:
+        assert (agent.affordance_learning_rate, agent.affordance_period) == heads_learn
+        assert (agent.model_learning_rate, agent.centring) == (1e-3, centring)
+    weights = [(agent.consistency, agent.value_weight) for agent in (suite, images, options)]
+    assert weights == [(10, 0.3), (1, 1), (1, 1)]
+    assert (options.model_learning_rate, options.centring, options.affordance_period) == (1e-3, 0, 1)
     assert (suite.noise_decisions, options.noise_decisions) == (25_000, 50_000)
     assert (suite.noise_end, options.noise_end) == (0.25, 0.1)
     assert (options.trace, options.planner.temperature, options.decisions_per_update) == (1, 0.5, 4)

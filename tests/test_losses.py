@@ -184,6 +184,26 @@ def test_model_loss_by_hand(key):
                 errors["duration"].append(np.log(float(durations[row, j]) / 2) ** 2)
     by_hand = sum(np.mean(values) for values in errors.values())
     np.testing.assert_allclose(loss, by_hand, rtol=1e-4)
+    lighter, _ = model_loss(model, model, window, targets, consistency=0.0, value_weight=0.25)
+    np.testing.assert_allclose(loss - lighter, 0.75 * np.mean(errors["value"]), rtol=1e-4)
+
+
+def test_what_values_lack_is_the_bellman_error_of_those_that_the_targets_are_made_of(key):
+    model, valid = small_model(key), jnp.array([[True] * 3, [True, False, False]] * 2)
+    window, targets = window_of(valid=valid), jnp.arange(16.0).reshape(4, 4)
+    target = eqx.tree_at(
+        lambda m: m.offset,
+        small_model(jax.random.key(9)),
+        jnp.array(3.0),
+        is_leaf=lambda leaf: leaf is None,
+    )
+    _, (_, metrics) = model_loss(model, target, window, targets, consistency=1.0)
+    lacks = [
+        targets[b, j] - target.value(target.encode(window.observations[b, j], jnp.zeros(0)))
+        for b, j in itertools.product(range(4), (1, 2, 3))
+        if valid[b, j - 1]
+    ]
+    np.testing.assert_allclose(metrics["train/value_lacks"], np.mean(lacks), rtol=1e-4)
 
 
 def test_what_is_invalid_does_not_count(key):

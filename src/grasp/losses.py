@@ -110,6 +110,7 @@ def model_loss(
     *,
     consistency: float,
     contrast: float = 0.0,
+    value_weight: float = 1.0,
     judge_first: bool = True,
 ) -> tuple[Float[Array, ""], tuple[AbstractState, Metrics]]:
     """L_model, averaged over the window; also the unrolled states, the affordances' roots.
@@ -139,7 +140,8 @@ def model_loss(
     seen = jax.vmap(jax.vmap(target_model.encode))(window.observations[:, 1:], window.goals[:, 1:])
     distance = jnp.mean((states.features[:, 1:] - seen.features) ** 2, axis=-1)  # [B, n]
     consistency_loss = _mean_over(distance, weights)
-    loss = reward_loss + value_loss + duration_loss + consistency * consistency_loss
+    loss = reward_loss + value_weight * value_loss + duration_loss
+    loss += consistency * consistency_loss
     contrast_loss = jnp.zeros(())
     if contrast > 0:
         contrast_loss = _mean_over(confusion(states.features[:, 1:], seen.features), weights)
@@ -161,6 +163,9 @@ def model_loss(
         "train/value_mean": jnp.mean(values),
         "train/target_mean": jnp.mean(targets[:, first:]),
     }
+    if target_model.offset is not None:
+        lacks = targets[:, 1:] - jax.vmap(jax.vmap(target_model.value))(seen)  # [B, n]
+        metrics["train/value_lacks"] = _mean_over(lacks, weights)
     return loss, (states, metrics)
 
 

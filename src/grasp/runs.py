@@ -58,6 +58,7 @@ LATER: Facts = {
     "value_scale": 1.0,
     "affordance_period": 1,
     "centring": 0.0,
+    "value_weight": 1.0,
 }
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to

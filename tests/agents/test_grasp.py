@@ -71,7 +71,7 @@ def test_the_offset_of_values_raises_all_plans_alike(key):
 def test_the_offset_moves_by_what_the_targets_show_it_to_lack(key):
     model = dataclasses.replace(SMALL, centring=0.03).init(ENDLESS, key).online.model
     raised = eqx.tree_at(lambda m: m.offset, model, jnp.array(2.0))
-    metrics = {"train/target_mean": jnp.array(7.5), "train/value_mean": jnp.array(7.0)}
+    metrics = {"train/value_lacks": jnp.array(0.5)}
     moved = centred(raised, metrics, 0.03).offset  # 0.5 is a hundredth of 50
     assert moved == pytest.approx(2 + 0.03 * 50)
 

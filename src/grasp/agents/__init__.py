@@ -33,6 +33,8 @@ _SEARCH = re.compile(r"(?P<planner>UCT|GUMBEL)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
 _EVEN_RATES = {"learning_rate_end": 1.0, "learning_rate_hold": 0, "learning_rate_fall": 10_000}
+_PATIENT_HEADS = {"affordance_learning_rate": 3e-4, "affordance_period": 1}  # choice 37
+_EVEN_LOSSES = {"consistency": 1.0, "value_weight": 1.0}  # choice 39
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
 _PAPER: dict[str, Any] = {
@@ -57,6 +59,7 @@ _PAPER: dict[str, Any] = {
     "affordance_period": 1,
     **_EVEN_RATES,
     "consistency": 0.0,
+    "value_weight": 1.0,
     "contrast": 0.0,
     "saturation_penalty": 0.0,
     "smoothing": 0.0,
@@ -76,8 +79,10 @@ _PAPER: dict[str, Any] = {
 _OPTIONS: dict[str, Any] = {
     "normalise_layers": False,
     "window": 3,
-    "model_learning_rate": 1e-3,
+    **_PATIENT_HEADS,
     **_EVEN_RATES,
+    **_EVEN_LOSSES,
+    "centring": 0.0,
     "trace": 1.0,
     "decisions_per_update": 4,
     "rewarded_share": 0.1,
@@ -112,7 +117,16 @@ _TD3: dict[str, Any] = {
 
 # From images an update costs more, what they show is learned faster so (choice 27), and one must be
 # told from another before anything is rewarded (choice 34).
-_IMAGES: dict[str, Any] = {"batch": 64, "model_learning_rate": 1e-3, "contrast": 1.0}
+_IMAGES: dict[str, Any] = {
+    "batch": 64,
+    **_PATIENT_HEADS,
+    "learning_rate_end": 0.1,
+    "learning_rate_hold": 15_000,
+    "learning_rate_fall": 35_000,
+    **_EVEN_LOSSES,
+    "centring": 0.0,
+    "contrast": 1.0,
+}
 
 # What suits a task: the steps of Collect are coarse and its objects wide (choices 7 and 25); an
 # option of Ant-Gather takes longer than an update (choice 32).

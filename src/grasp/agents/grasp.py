@@ -41,7 +41,7 @@ class Grasp:
 
     width: int = 128  # of every layer, and of the abstract state
     value_scale: float = 1.0  # what the output of a value network is multiplied by (choice 36)
-    centring: float = 0.0  # rate of what endless values have in common (choice 38)
+    centring: float = 0.01  # rate of what endless values have in common (choice 38)
     num_values: int = 1  # value networks; the least of them counts (choice 23)
     layer_norm: bool = True  # on the abstract state (choice 7)
     normalise_layers: bool = True  # hidden units to mean 0 and variance 1 (choice 33)
@@ -57,14 +57,15 @@ class Grasp:
     roots_per_window: float = 1.0  # states that the affordances learn from; n + 1 is all of them
     bootstrap: Literal["planner", "value"] = "planner"  # what values are learned from (choice 1)
     trace: float = 0.0  # weight of recorded decisions in a value; 1: n-step returns (choice 30)
-    model_learning_rate: float = 5e-4  # of all but the affordances
-    affordance_learning_rate: float = 3e-4  # 0 keeps them random: RND
-    affordance_period: int = 1  # updates of the model for one of the affordances (choice 37)
-    learning_rate_end: float = 0.1  # share of both rates that is left in the end (choice 29)
-    learning_rate_hold: int = 15_000  # updates before they begin to fall
-    learning_rate_fall: int = 35_000  # updates over which they fall, linearly
+    model_learning_rate: float = 1e-3  # of all but the affordances
+    affordance_learning_rate: float = 1.2e-3  # 0 keeps them random: RND
+    affordance_period: int = 2  # updates of the model for one of the affordances (choice 37)
+    learning_rate_end: float = 0.05  # share of both rates that is left in the end (choice 29)
+    learning_rate_hold: int = 5_000  # updates before they begin to fall
+    learning_rate_fall: int = 45_000  # updates over which they fall, linearly
     gradient_clip: float = 10.0  # by global norm
-    consistency: float = 1.0  # weight of predicting the next abstract state (choice 7)
+    consistency: float = 10.0  # weight of predicting the next abstract state (choices 7 and 39)
+    value_weight: float = 0.3  # of the errors of values; those of rewards weigh 1 (choice 39)
     contrast: float = 0.0  # weight of telling it from those of other windows (choice 34)
     saturation_penalty: float = 1e-2  # on heads far beyond their bounds (choice 6)
     smoothing: float = 0.0  # deviation of what the heads propose while learning (choice 25)
@@ -254,6 +255,7 @@ class Grasp:
             targets[:, : self.followed + 1],
             consistency=self.consistency,
             contrast=self.contrast,
+            value_weight=self.value_weight,
             judge_first=self.trace == 1,
         )
         model, optimiser, norm = self._optimiser(self.model_learning_rate).descend(

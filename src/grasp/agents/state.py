@@ -35,13 +35,13 @@ class GraspState(eqx.Module):
 
 
 def centred(model: ValueEquivalentModel, metrics: Metrics, rate: float) -> ValueEquivalentModel:
-    """The model with the offset o of its values moved by what its targets lie above them
-    (choice 38). These hold gamma o, so that is 1 - gamma of what the offset lacks.
+    """The model with the offset o of its values moved by what its targets lie above the values
+    that they are made of, the target parameters' (choice 38). Both hold the offset, gamma o and
+    o, so that is 1 - gamma of what it lacks.
     """
     if model.offset is None:
         return model
-    above = metrics["train/target_mean"] - metrics["train/value_mean"]
-    offset = model.offset + rate * above / (1 - model.discount)
+    offset = model.offset + rate * metrics["train/value_lacks"] / (1 - model.discount)
     return eqx.tree_at(lambda m: m.offset, model, offset)
 
 
