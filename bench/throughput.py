@@ -89,7 +89,8 @@ def training(
     from grasp.log import Log
     from grasp.runs import Run
     from grasp.schedule import Schedule, Training
-    from grasp.training import Loop, go
+    from grasp.training import Loop
+    from grasp.turns import go
 
     far = 10**9
     usual = Schedule(

@@ -67,11 +67,18 @@ class Unrepeatable(Counting):
         return (observation + np.float32(1e-3 * np.random.default_rng().random()), *rest)
 
 
+class Endless(Dependent):
+    """Episodes only stop by the clock, so values have an offset."""
+
+    endless = True
+
+
 TASKS = {
     "state": (Resumable, {}),
     "actions": (Dependent, {}),
     "goal": (lambda: Probe("goal"), {}),
     "several": (Dependent, {"num_envs": 3}),
+    "endless": (Endless, {}),
     "options": ("collect", {"num_envs": 1, "steps": 400}),
 }
 

@@ -72,7 +72,7 @@ def test_no_seed_waits_for_another(monkeypatch):
 
     monkeypatch.setattr(Loop, "think", late)
     monkeypatch.setattr(Loop, "goes_on", noted)
-    monkeypatch.setattr("grasp.training.visible_cores", lambda: 2)
+    monkeypatch.setattr("grasp.turns.visible_cores", lambda: 2)
     assert len(together(seeds=[0, 2])) == 2
 
 

@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "grasp"
 LAYERS: list[set[str]] = [
     {"cores", "errors", "networks", "figures", "statistics"},
     {"files", "watchdog", "images"},
+    {"configurations"},
     {"runs", "curves"},
     {"sweeps"},
     {"model", "normaliser", "randomness"},
@@ -21,6 +22,7 @@ LAYERS: list[set[str]] = [
     {"environments"},
     {"evaluation", "log", "results", "claims", "checkpoints", "schedule"},
     {"training", "progress", "pretraining", "report", "videos"},
+    {"turns"},
     {"session", "command_line", "experiments", "cluster"},
     {"releases"},
     {"campaigns", "checking", "switching", "lens"},

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from grasp.configurations import differences
 from grasp.environments import PIXELS, suite_of
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.files import Facts
-from grasp.runs import Run, differences
+from grasp.runs import Run
 from grasp.statistics import Curve, uneven
 
 HEADER = ("environment_steps", "decisions", "return", "success")

@@ -21,10 +21,11 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from grasp.configurations import completed, differences, lasting
 from grasp.errors import CorruptCheckpoint, UsageError
 from grasp.files import (
     Arrays,
@@ -41,25 +42,6 @@ from grasp.files import (
     write_whole,
 )
 
-# What may change between starts of one run.
-MAY_CHANGE = (
-    "command", "version", "steps", "log_every", "wandb", "save_seconds", "patience",
-    "deterministic",
-)  # fmt: skip
-# Settings of GrASP that came later, at what says the same as not having them: older runs go on, and
-# agents of older runs stay what they are.
-LATER: Facts = {
-    "learning_rate_end": 1.0,
-    "learning_rate_hold": 0,
-    "learning_rate_fall": 10_000,
-    "normalise_layers": False,
-    "contrast": 0.0,
-    "unroll": 0,
-    "value_scale": 1.0,
-    "affordance_period": 1,
-    "centring": 0.0,
-    "value_weight": 1.0,
-}
 RELEASED = Path(__file__).parent / "released"  # one folder per agent, made by `grasp release`
 KEPT = 2  # checkpoints: the newest and the one to fall back to
 _STEP = re.compile(r"step-(\d{12})(?:-(\d{6}))?")  # without evaluations in the first format
@@ -111,7 +93,7 @@ class Run:
             raise CorruptCheckpoint(f"{self.config_file} is not JSON: {problem}") from None
         if not isinstance(config, dict):
             raise CorruptCheckpoint(f"{self.config_file} holds no configuration")
-        return _completed(config)
+        return completed(config)
 
     def claim(self, config: Facts) -> None:
         """Write the configuration of a new run, or check that the run here has the same."""
@@ -163,12 +145,12 @@ class Run:
     def save(self, step: tuple[int, int], parts: dict[str, Arrays], facts: Facts) -> None:
         """Write the checkpoint of a step; the one before stays to fall back to."""
         facts = facts | {"step": list(step), "metrics": self._metrics_stamp()}
-        facts["config"] = _lasting(self.config())
+        facts["config"] = lasting(self.config())
         write_folder(self.checkpoints / _name(step), parts, facts)
         self._tidy()
 
     def save_best(self, step: tuple[int, int], arrays: Arrays, facts: Facts) -> None:
-        facts = facts | {"step": list(step), "config": _lasting(self.config())}
+        facts = facts | {"step": list(step), "config": lasting(self.config())}
         write_folder(self.best / _name(step), {"agent": arrays}, facts)
         with disk(self.best):
             for old in _steps(self.best)[:-KEPT]:
@@ -348,38 +330,6 @@ def released_names() -> list[str]:
 def default_place(task: str, name: str, seed: int | str, runs: Path = Path("runs")) -> Path:
     """Where a run goes unless told otherwise, under a folder of runs."""
     return runs / f"{task}-{name}-seed{seed}".replace(":", "-").replace("/", "-")
-
-
-def differences(there: Facts, here: Facts) -> list[str]:
-    """In which settings two configurations are not those of one run."""
-    flat_there, flat_here = (_flat(_lasting(_completed(config))) for config in (there, here))
-    return [
-        f"{name} is {flat_there.get(name)!r} there and {flat_here.get(name)!r} here"
-        for name in sorted(flat_there.keys() | flat_here.keys())
-        if flat_there.get(name) != flat_here.get(name)
-    ]
-
-
-def _completed(config: Facts) -> Facts:
-    """A configuration with the settings that were not there when it was written."""
-    agent = config.get("agent")
-    if not isinstance(agent, dict) or agent.get("kind") != "Grasp":
-        return config
-    return config | {"agent": LATER | agent}
-
-
-def _lasting(config: Facts) -> Facts:
-    return {name: value for name, value in config.items() if name not in MAY_CHANGE}
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat
 
 
 def _name(step: Any) -> str:

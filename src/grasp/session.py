@@ -34,7 +34,7 @@ from grasp.randomness import fresh_start
 from grasp.runs import Run, default_place
 from grasp.schedule import Training, usual_schedule
 from grasp.training import Loop
-from grasp.training import train as run_all
+from grasp.turns import train as run_all
 from grasp.videos import film
 from grasp.watchdog import Watchdog
 

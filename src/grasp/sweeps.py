@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from grasp.configurations import differences
 from grasp.errors import UsageError
 from grasp.files import Facts
-from grasp.runs import Checkpoint, Run, default_place, differences
+from grasp.runs import Checkpoint, Run, default_place
 
 # One thread each: as many runs as cores, none of which waits for another's threads.
 ONE_THREAD = {"PJRT_NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -5,16 +5,12 @@ turn depends on is in the loop's counters, the agent's arrays, the replay and th
 all of that is in a checkpoint (`checkpoints.py`); random numbers are a function of (seed, stream,
 counter). Evaluating, logging and saving change none of it. What is due, a row of the log or an
 evaluation, follows from the counters, so a run that ends before it is done does it when it goes on.
-
-Runs that differ in their seed alone can go side by side, each with its own counters, replay,
-environments and directory: what is compiled serves all, and the cores learn for several at once.
 """
 
 import dataclasses
 import signal
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +25,6 @@ from grasp.checkpoints import (
     restored_arrays,
     world_arrays,
 )
-from grasp.cores import visible_cores
 from grasp.environments.boundary import Boundary, Outcome
 from grasp.errors import Diverged, EnvironmentFault, EnvironmentRaised, GraspError
 from grasp.evaluation import Stopped, play, score, share_of_successes
@@ -323,46 +318,3 @@ class Loop:
             self._begin(lane)
         self.log.resumed(self.counters, notes)
         return True
-
-
-def train(loops: Sequence[Loop]) -> None:
-    """Each from its last checkpoint, or the start, to its last step, or a signal. What ends one of
-    several (its `problem`) does not end the others.
-    """
-    go([loop for loop in loops if _holds(loop, Loop.start)], Loop.goes_on)
-
-
-def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
-    """Turn after turn of each as long as it `goes_on`: it thinks, then acts.
-
-    One thinks and acts here. Of several, as many think at a time as there are cores; whichever is
-    ready acts, here, where a signal reaches an environment that hangs.
-    """
-
-    def act(loop: Loop, thought: Callable[[], np.ndarray]) -> bool:
-        actions = thought()
-        if not goes_on(loop):
-            return False
-        loop.decide(actions)
-        return True
-
-    if len(loops) == 1:
-        while _holds(loops[0], act, loops[0].think):
-            pass
-        return
-    with ThreadPoolExecutor(max_workers=visible_cores()) as pool:
-        thinking = {pool.submit(loop.think): loop for loop in loops}
-        while thinking:
-            for thought in wait(thinking, return_when=FIRST_COMPLETED).done:
-                loop = thinking.pop(thought)
-                if _holds(loop, act, thought.result):
-                    thinking[pool.submit(loop.think)] = loop
-
-
-def _holds(loop: Loop, do: Callable[..., bool | None], *told: Any) -> bool:
-    """Whether `do` neither says that the loop is at its end nor fails."""
-    try:
-        return do(loop, *told) is not False
-    except GraspError as problem:
-        loop.problem = problem
-        return False

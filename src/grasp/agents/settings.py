@@ -19,8 +19,8 @@ _SHARES = (
 )  # fmt: skip
 _AMOUNTS = (
     "initial_spread", "model_learning_rate", "affordance_learning_rate", "gradient_clip",
-    "consistency", "value_weight", "contrast", "saturation_penalty", "smoothing", "warm_up", "noise_start",
-    "learning_depth", "unroll", "noise_end", "noise_decisions", "learning_rate_hold",
+    "consistency", "value_weight", "contrast", "saturation_penalty", "smoothing", "warm_up",
+    "noise_start", "learning_depth", "unroll", "noise_end", "noise_decisions", "learning_rate_hold",
 )  # fmt: skip
 _HUGE = 1e30
 _ALLOWED = (
