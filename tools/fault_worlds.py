@@ -25,6 +25,7 @@ from grasp.replay import Replay
 from grasp.runs import Checkpoint, Run
 from grasp.schedule import Counters, Schedule, Training
 from grasp.training import Loop
+from grasp.turns import train_alone
 
 BAD: dict[str, tuple[Any, Any]] = {  # observation, reward
     "NaN observation": (np.array([np.nan, 0], np.float32), 0.0),
@@ -110,7 +111,7 @@ def raising(place: Path, steps: int) -> list[Row]:
         place / "raising", "line", lambda: Line(raising=0.01), agent, steps=steps,
         evaluate_every=steps, log_every=steps,
     ) as loop:  # fmt: skip
-        loop.train()
+        train_alone(loop)
         replay, counters = loop.replay, loop.counters
     rows = np.flatnonzero(~replay.end[0])
     shown = replay.observations[0]
@@ -203,7 +204,7 @@ def each_item_removed(place: Path, task: str) -> list[Row]:
     """A run continued from a checkpoint that lacks one item must not end like the others."""
     with loop_on(place / "whole", task, lambda: make(task), AGENT, **PACE) as loop:
         fresh = named_arrays(loop.agent.arrays)
-        loop.train()
+        train_alone(loop)
         compiled, expected = loop.agent, _end(place / "whole")
     stop = _telling_moment(Run(place / "whole").metrics())
     with loop_on(place / "stopped", task, lambda: make(task), AGENT, **PACE) as loop:
@@ -215,7 +216,7 @@ def each_item_removed(place: Path, task: str) -> list[Row]:
                 loop.stop = signal.SIGTERM
 
         loop.decide = stopping  # type: ignore[method-assign]  # a signal at a chosen decision
-        loop.train()
+        train_alone(loop)
     checkpoint = Run(place / "stopped").latest()
     assert checkpoint is not None
     items = _items(checkpoint, ring(checkpoint, Run(place / "stopped")), fresh)
@@ -232,7 +233,7 @@ def each_item_removed(place: Path, task: str) -> list[Row]:
             if item and item.startswith("replay "):
                 _without_column(loop, item.removeprefix("replay "))
             try:
-                loop.train()
+                train_alone(loop)
                 same = _end(path) == expected
             except (GraspError, KeyError, ValueError):
                 same = False

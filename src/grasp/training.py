@@ -80,12 +80,6 @@ class Loop:
         self._saved_replay = SavedReplay(run, self.replay)
         self._saved: tuple[int, int] | None = None  # step of the last checkpoint
 
-    def train(self) -> None:
-        """From the last checkpoint, or the start, to the last step, or a signal."""
-        train([self])
-        if self.problem is not None:
-            raise self.problem
-
     def start(self) -> None:
         """Stand where the last checkpoint stood, or at the start."""
         if not self._resume():

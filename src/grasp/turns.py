@@ -22,6 +22,13 @@ def train(loops: Sequence[Loop]) -> None:
     go([loop for loop in loops if _holds(loop, Loop.start)], Loop.goes_on)
 
 
+def train_alone(loop: Loop) -> None:
+    """One run to its end; what ends it before that is raised."""
+    train([loop])
+    if loop.problem is not None:
+        raise loop.problem
+
+
 def go(loops: Sequence[Loop], goes_on: Callable[[Loop], bool]) -> None:
     """Turn after turn of each as long as it `goes_on`: it thinks, then acts.
 
