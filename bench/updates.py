@@ -16,7 +16,9 @@ BARS = {128: (1.6, 0.4), 256: (1.3, None), 512: (1.15, 0.6)}  # over PyTorch, sh
 
 
 def benchmarked(width: int) -> Any:
-    """K 4, D 2, n 5, batch 128, every state of the unroll a root, n-step returns."""
+    """K 4, D 2, n 5, batch 128, every state of the unroll a root, n-step returns, heads that take
+    a step at every update, all losses weighing the same.
+    """
     import grasp
 
     return grasp.Grasp(
@@ -29,6 +31,10 @@ def benchmarked(width: int) -> Any:
         normalise_layers=False,
         normalise_observations=False,
         learning_rate_end=1.0,
+        affordance_period=1,
+        centring=0.0,
+        consistency=1.0,
+        value_weight=1.0,
     )
 
 

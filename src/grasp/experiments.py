@@ -46,6 +46,9 @@ SETTINGS = {  # of the default preset, each changed alone
     "temperature-0.5": ("--planner.temperature", "0.5"),
     "no-consistency": ("--consistency", "0"),
     "two-values": ("--num-values", "2"),
+    "even-losses": ("--consistency", "1", "--value-weight", "1"),
+    "no-offset": ("--centring", "0"),
+    "heads-every-update": ("--affordance-period", "1", "--affordance-learning-rate", "6e-4"),
 }  # fmt: skip
 
 
