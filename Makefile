@@ -51,7 +51,7 @@ packages = { \
 CORE ?= 0
 SEEDS ?= 0
 waiting: .venv-bench/installed  ## minutes until walker-walk, finger-spin and cartpole-swingup are learned, beside Stable-Baselines3 and SBX; an hour or two on one core
-	.venv-bench/bin/python bench/waiting.py --core $(CORE) --seeds $(SEEDS) $(if $(AGENTS),--agents $(AGENTS))
+	.venv-bench/bin/python bench/waiting.py --core $(CORE) --seeds $(SEEDS) $(if $(AGENTS),--agents $(AGENTS)) $(if $(TASKS),--tasks $(TASKS))
 
 rendering: install  ## what pictures without a screen need, from the system's packages
 	@$(BIN)/python -m grasp.environments.rendering || { \

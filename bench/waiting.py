@@ -3,6 +3,7 @@ our networks and random steps, and SBX's SAC, one after the other in the same ho
 
     make waiting CORE=0 SEEDS='0 1'    # twelve runs a seed; what is finished is not made again
     make waiting AGENTS='GA-4 TD3'     # six of them
+    make waiting TASKS=finger-spin     # four of them
 
 Each run has one core to itself, 100,000 environment steps and an evaluation of ten greedy episodes
 every 5,000, which count as part of the time. Writes results/waiting/<task>/<agent>-seed<k>.csv;
@@ -31,11 +32,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--core", type=int, default=0, help="that every run is pinned to")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--agents", nargs="+", choices=(*OURS, *PEERS), default=(*OURS, *PEERS))
     flags = parser.parse_args()
     os.sched_setaffinity(0, {flags.core})
     os.environ |= {"PJRT_NPROC": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    for seed, task, name in itertools.product(flags.seeds, TASKS, flags.agents):
+    for seed, task, name in itertools.product(flags.seeds, flags.tasks, flags.agents):
         place = RESULTS / "waiting" / task / f"{name}-seed{seed}.csv"
         if not place.exists():
             print(f"{name} on {task}, seed {seed}", flush=True)

@@ -196,8 +196,10 @@ def heads() -> str:
             continue
         used = [_by_use(run) for run in four if _played(run)]
         apart = f"{np.mean([_apart(run) for run in four]):.2f}"
-        shares = " ".join(f"{100 * share:.0f}" for share in np.mean(used, axis=0))
-        rows.append((task, *(_played_by(runs) for runs in (one, four, fixed)), apart, shares))
+        shares = [f"{100 * share:.0f}" for share in np.mean(used, axis=0)] if used else []
+        rows.append(
+            (task, *(_played_by(runs) for runs in (one, four, fixed)), apart, " ".join(shares))
+        )
     return table(
         ("task", "GA-1 (seeds)", "GA-4 (seeds)", "A-8 (seeds)", "heads apart", "% by each head"),
         rows,
