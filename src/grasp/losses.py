@@ -2,13 +2,13 @@
 
     v_j      = (1 - lambda) u_j + lambda (r_j + gamma^{n_j} v_{j+1}),   v_{i+n} = u_{i+n},
                u_j = max_b Q_target(encode_target(x_j), b);   the paper's lambda is 1
-    L_model  = sum_j (r_j - reward(s_j, a_j))^2 + (v_j - value(s_j))^2
+    L_model  = sum_j (r_j - reward(s_j, a_j))^2 + w (v_j - value(s_j))^2
                [+ (log n_j - log duration(s_j, a_j))^2 for options]
                [+ cross-entropy of continuation(s_j, a_j) with whether the episode went on]
                [+ the terms of choices 7 and 34, which tie s_j to the encoding of x_j]
     L_afford = - sum_j V(s_j),   V the planner's root value
 
-(choices 1, 2, 10 and 30 say how this differs from the paper's letter).
+where the paper's w is 1 (choices 1, 2, 10, 30 and 39 say how this differs from its letter).
 
 A loss is differentiated with respect to its first argument and nothing else: the model loss never
 sees the affordances, and the affordance loss takes the model as a constant.

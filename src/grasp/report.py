@@ -52,7 +52,8 @@ SETTINGS = "settings"  # the suite of runs with one setting changed (`grasp repr
 ONE_CHANGED = "One setting changed at a time"
 CHANGED = (
     "Returns of the last evaluation, mean over the seeds that follow in brackets, in their order; "
-    "the first row is the default preset, every other one changes what its name says."
+    "the first row is the default preset, every other one changes what its name says, of the "
+    "default or of the older one that its name begins with."
 )
 SCORES = ("task", "agent", "seeds", "steps", "final score", "interquartile mean", "hours")
 
