@@ -76,6 +76,16 @@ def test_every_run_of_a_figure_is_a_command_that_train_accepts(name, scale):
         assert estimated_hours(job, scale) > 0
 
 
+def test_runs_of_options_are_not_estimated_as_those_of_actions():
+    def hours(name, task):
+        job = next(j for j in jobs_of(EXPERIMENTS[name], "small", Path()) if j.task == task)
+        return 3.6e6 * estimated_hours(job, "small") / job.steps  # seconds per 1,000 steps
+
+    assert hours("hierarchical", "collect") == pytest.approx(22 / 4 / 3.7)
+    assert hours("dm-control", "walker-walk") == pytest.approx(2.3)
+    assert hours("depth", "fish-swim") == pytest.approx(5 / 2)
+
+
 def test_variants_differ_in_what_they_are_named_for():
     def agents(name):
         jobs = jobs_of(EXPERIMENTS[name], "small", Path(), seeds=[0])

@@ -226,15 +226,17 @@ def jobs_of(
     ]
 
 
-# Seconds of one core per 1,000 decisions of a suite task, learning included. Default preset: CPU
-# time measured on reacher-easy (GA-8 and A-4 by their ratio to GA-4; UCT-20 and other depths by the
-# nodes they expand; from pixels GA-4 on walker-walk). Paper's preset: TD3 and GA-1 measured, the
-# others by counting multiplications at 20 a nanosecond, because one of their updates takes seconds
-# on one core.
+# Seconds of one core per 1,000 decisions of a suite task, learning included. Default preset: GA-1,
+# GA-4 and A-8 as their runs in results/dm_control took (GA-2, GA-8 and A-4 by their ratio to GA-4);
+# the others, and those of option tasks, measured with the default before choice 37 (UCT-20 and
+# other depths by the nodes they expand; from pixels GA-4 on walker-walk). Paper's preset: TD3 and
+# GA-1 measured, the others by counting multiplications at 20 a nanosecond, because one of their
+# updates takes seconds on one core.
 SECONDS: dict[str, dict[str, float]] = {
-    "small": {"TD3": 2.3, "options:TD3": 22, "GA-1": 12, "GA-2": 13, "GA-4": 17, "GA-8": 18,
-              "A-4": 13, "A-8": 22, "SA-3": 85, "UCT-20": 72, "UCT-50": 181, "GA-4-depth-2": 60,
-              "GA-4-depth-3": 250, "pixels": 42},
+    "small": {"TD3": 2.3, "GA-1": 3.5, "GA-2": 4, "GA-4": 5, "GA-8": 6.5, "A-4": 4.5, "A-8": 6.5,
+              "options:TD3": 22, "options:GA-1": 12, "options:GA-2": 13, "options:GA-4": 17,
+              "options:GA-8": 18, "options:A-4": 13, "options:A-8": 22, "SA-3": 85, "UCT-20": 72,
+              "UCT-50": 181, "GA-4-depth-2": 60, "GA-4-depth-3": 250, "pixels": 42},
     "paper": {"TD3": 22, "GA-1": 230, "GA-2": 800, "GA-4": 2_700, "GA-8": 9_700, "A-4": 2_700,
               "A-8": 9_700, "SA-3": 5_300, "UCT-20": 8_000, "UCT-50": 20_000,
               "GA-4-depth-1": 700, "GA-4-depth-3": 11_000},
@@ -249,7 +251,7 @@ def estimated_hours(job: Job, scale: Scale) -> float:
     usual = known.get(job.agent.removeprefix("RND-"), known["GA-4"])
     if has_options(job.task):  # wider networks there (choice 17)
         usual = known.get(f"options:{job.agent}", usual)
-    each = known.get(job.label, usual)
+    each = usual if job.label == job.agent else known.get(job.label, usual)
     lasts = DECISION.get(job.task) or usual_repeat(job.task, PRESETS[scale], job.agent)
     decisions = job.steps / lasts
     if has_options(job.task) and scale == "small":
