@@ -33,8 +33,15 @@ _SEARCH = re.compile(r"(?P<planner>UCT|GUMBEL)-(?P<budget>-?\d+)")
 _CONDITIONING: "dict[str, Conditioning]" = {"GA": "goal", "SA": "state", "A": "none"}
 
 _EVEN_RATES = {"learning_rate_end": 1.0, "learning_rate_hold": 0, "learning_rate_fall": 10_000}
-_PATIENT_HEADS = {"affordance_learning_rate": 3e-4, "affordance_period": 1}  # choice 37
-_EVEN_LOSSES = {"consistency": 1.0, "value_weight": 1.0}  # choice 39
+# What runs of options and from images were made with (choices 37 to 39).
+_STEADY: dict[str, Any] = {
+    "model_learning_rate": 1e-3,
+    "affordance_learning_rate": 3e-4,
+    "affordance_period": 1,
+    "centring": 0.0,
+    "consistency": 1.0,
+    "value_weight": 1.0,
+}
 
 # Exactly what the paper states; what it leaves open stays at the default (choices 3 to 7).
 _PAPER: dict[str, Any] = {
@@ -79,10 +86,8 @@ _PAPER: dict[str, Any] = {
 _OPTIONS: dict[str, Any] = {
     "normalise_layers": False,
     "window": 3,
-    **_PATIENT_HEADS,
+    **_STEADY,
     **_EVEN_RATES,
-    **_EVEN_LOSSES,
-    "centring": 0.0,
     "trace": 1.0,
     "decisions_per_update": 4,
     "rewarded_share": 0.1,
@@ -119,12 +124,10 @@ _TD3: dict[str, Any] = {
 # told from another before anything is rewarded (choice 34).
 _IMAGES: dict[str, Any] = {
     "batch": 64,
-    **_PATIENT_HEADS,
+    **_STEADY,
     "learning_rate_end": 0.1,
     "learning_rate_hold": 15_000,
     "learning_rate_fall": 35_000,
-    **_EVEN_LOSSES,
-    "centring": 0.0,
     "contrast": 1.0,
 }
 
